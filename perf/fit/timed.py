@@ -56,8 +56,8 @@ class OfGpu(NamedTuple):
 
 
 def of_architecture(arch):
-    """The Targets of the architecture that have records, sorted by name."""
-    targets = (Target.named(folder.name) for folder in sorted(RESULTS.iterdir()) if folder.is_dir())
+    """The Targets of the architecture that have records, the newest first."""
+    targets = (Target.named(folder.name) for folder in measured.gpus())
     return [target for target in targets if target.arch == arch]
 
 

@@ -86,9 +86,6 @@ GEMV = (
 )
 
 
-ON_A_CPU = 3e6  # FLOP: what the interpreter computes in seconds
-
-
 class Drawn(Sequence):
     """Random cases of an operation, drawn when they are first needed: that takes half a second."""
 
@@ -97,23 +94,13 @@ class Drawn(Sequence):
 
     @functools.cached_property
     def _cases(self):
-        return tuple(_named(shape) for shape in shapes.draw(*self._drawn))
+        return tuple(shapes.named(shape) for shape in shapes.draw(*self._drawn))
 
     def __len__(self):
         return self._drawn[1]
 
     def __getitem__(self, index):
         return self._cases[index]
-
-
-def _named(shape):
-    """The case, whose name has the family, the layouts of A and B as BLAS calls them, and what is added."""
-    case = shape.case
-    layouts = "".join("T" if operand.layout == "col" else "N" for operand in case.operands)
-    added = [name for name in case.named if "scale" not in name]
-    modes = [case.options[name] for name in ("precision", "activation") if name in case.options]
-    words = dict.fromkeys((*case.name.split(), layouts, *modes, *added))  # some names have the modes
-    return replace(case, name=f"{shape.family}: {' '.join(words)}", gpu_only=shape.problem.flops > ON_A_CPU, chosen=True)
 
 
 SUITES = {

@@ -2,33 +2,63 @@
 
 import itertools
 import math
-import statistics
 import textwrap
 
 from tritonkernels.analysis.roofline import attainable
 
 from .measured import three_digits
-from .picture import TONE
+from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
 
-# the colour-blind tell them apart
-COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#ba1032", "#9898ba", "#ba1098", "#7610fe", "#ba9876")
+TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
 MARKERS = "os^DvPX*"
 BESIDE = ("axes fraction", "data")
 PACKAGES = {
-    "triton": ("Triton", "o", COLOURS[0], -0.17),
-    "cuda": ("CUDA", "s", COLOURS[1], 0.17),
+    "triton": ("Triton", "o", TRITON, -0.17),
+    "cuda": ("CUDA", "s", CUDA, 0.17),
 }  # name, marker, colour, shift
 
 
 def spans(figure, title, origin, rows, label):
-    """A row per group of cases: a dot per case, and a tick at the geometric mean. rows: {name: {package: [ratio]}}"""
+    """A row per group of cases, with a dot per case. rows: {name: {package: [ratio]}}"""
     axes = _rows_of(figure, title, origin, rows, 0.3)
     for package, (name, marker, colour, shift) in PACKAGES.items():
         dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x in row[package]]
-        means = [(statistics.geometric_mean(row[package]), i + shift) for i, row in enumerate(rows.values()) if row[package]]
         axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.6, markeredgewidth=0, label=name)
-        axes.plot(*zip(*means), "|", color=colour, markersize=11, markeredgewidth=2.5, label=f"{name}, geometric mean")
     _speed_axis(axes, label, [x for row in rows.values() for own in row.values() for x in own])
+
+
+def strips(figure, title, origin, rows, label):
+    """A strip of dots per class, a dot per case. The mean of a class is a tick and a number, its worst case has its name.
+
+    A bar is the class's goal: no dot left of it, the mean at its right end or beyond.
+    rows: {class: {"goal": [mean, least], package: {"ratios": [...], "mean": ..., "worst": the case's name}}}
+    """
+    axes = _rows_of(figure, title, origin, rows, 0.2, width=11)
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    goals = [(i, *row["goal"]) for i, row in enumerate(rows.values())]
+    spans = [mean - least for _, mean, least in goals], [least for *_, least in goals]
+    axes.barh([i for i, *_ in goals], spans[0], 0.8, spans[1], color=VENDOR, alpha=0.3, linewidth=0, label="goal")
+    for column, (package, (name, marker, colour, shift)) in enumerate(PACKAGES.items()):
+        own = [(i, row["goal"][0], row[package]) for i, row in enumerate(rows.values()) if package in row]
+        dots = [(x, i + shift) for i, _, found in own for x in found["ratios"]]
+        axes.plot(*zip(*dots), marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0, label=name)
+        means = [(found["mean"], i + shift) for i, _, found in own]
+        axes.plot(*zip(*means), "|", color=colour, markersize=7, markeredgewidth=2, label=f"{name}'s mean of a class")
+        place = 1.05 + 0.06 * column
+        text = {"xycoords": BESIDE, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
+        axes.annotate(name, (place, -0.9), **text)
+        for i, goal, found in own:
+            weight = "bold" if found["mean"] >= goal else "normal"
+            axes.annotate(f"{found['mean']:.2f}", (place, i), weight=weight, **text)
+    axes.annotate("mean; bold: its goal is met", (1.11, len(rows) - 0.2), xycoords=BESIDE, ha="right", va="top", fontsize=7)
+    ratios = [x for row in rows.values() for package in PACKAGES if package in row for x in row[package]["ratios"]]
+    _speed_axis(axes, label, ratios)
+    axes.set_xlim(min(ratios) / 2.5, max(ratios) * 1.1)  # with room for names
+    for i, row in enumerate(rows.values()):
+        package = min((package for package in PACKAGES if package in row), key=lambda package: min(row[package]["ratios"]))
+        worst = min(row[package]["ratios"])
+        place = {"xytext": (-4, 0), "textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 6}
+        axes.annotate(f"{row[package]['worst']}: {worst:.2f}", (worst, i + PACKAGES[package][3]), **place)
 
 
 def bars(figure, title, origin, rows, vendor, line, label):
@@ -38,7 +68,7 @@ def bars(figure, title, origin, rows, vendor, line, label):
     """
     predicted = any(x is not None for row in rows.values() for _, x in row.values())
     axes = _rows_of(figure, title, origin, rows, 0.44 if predicted else 0.34)
-    axes.axvline(line, color=TONE, linestyle="--", linewidth=1, label=vendor)
+    axes.axvline(line, color=VENDOR, linestyle="--", linewidth=1, label=vendor)
     for package, (name, _, colour, shift) in PACKAGES.items():
         own = [(i + (1.25 if predicted else 1) * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
         places = [y - 0.1 * predicted for y, *_ in own]
@@ -90,7 +120,7 @@ def errors(figure, title, origin, rows, label):
     axes = _rows_of(figure, title, origin, rows, 0.45)
     bounds = [(bound, i) for i, row in enumerate(rows.values()) for own in row.values() for _, bound in own]
     axes.plot(*zip(*dict.fromkeys(bounds)), "|", color=TONE, markersize=14, markeredgewidth=1.2, label="bounds")
-    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", COLOURS[2], 0)}).items():
+    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", VENDOR, 0)}).items():
         dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(package, ())]
         if dots:
             axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)
@@ -106,7 +136,7 @@ def curves(figure, title, origin, panels, x_label, y_label, line=None):
     for i, (heading, panel) in enumerate(panels.items()):
         axes = first = _axes(figure, title, origin, 3.6, (1, len(panels), i + 1), first)
         for name, points in panel.items():
-            colour = TONE if name in others else COLOURS[names.index(name) % len(COLOURS)]
+            colour = TONE if name in others else SERIES[names.index(name) % len(SERIES)]
             style = others.get(name) or f"{MARKERS[names.index(name) % len(MARKERS)]}-"
             (handle,) = axes.plot(*zip(*points), style, color=colour, markersize=3.5, linewidth=1.3)
             handles[name.strip("()")] = handle
@@ -130,7 +160,7 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=(
     """
     axes = _axes(figure, title, origin, 4.2)
     kinds = list(dict.fromkeys(kind for _, kind, _, _ in points))
-    colours = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
+    colours = {kind: SERIES[i % len(SERIES)] for i, kind in enumerate(kinds)}
     packages = list(dict.fromkeys(package for package, *_ in points))
     styles = {
         package: {"marker": marker, "markersize": 5, "linestyle": ""}
@@ -152,9 +182,9 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=(
     axes.legend(handles, keys, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
-def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
+def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None, width=8):
     figure.set_layout_engine("constrained")
-    figure.set_size_inches(8, height)
+    figure.set_size_inches(width, height)
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(textwrap.fill(origin, 130), fontsize=7, x=0.01, ha="left")
     axes = figure.add_subplot(*place, sharey=share_y, facecolor="none", axisbelow=True)
@@ -163,9 +193,9 @@ def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
     return axes
 
 
-def _rows_of(figure, title, origin, rows, height):
+def _rows_of(figure, title, origin, rows, height, width=8):
     """Axes with a named row per entry, the first on top."""
-    axes = _axes(figure, title, origin, 1.4 + height * len(rows))
+    axes = _axes(figure, title, origin, min(1.4 + height * len(rows), TALLEST * width), width=width)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     return axes

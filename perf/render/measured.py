@@ -4,6 +4,9 @@ import functools
 import math
 from dataclasses import dataclass
 
+from tritonkernels.errors import BackendError
+from tritonkernels.target import Target
+
 from .. import HERE
 from ..measure import packed, records, sweep_records
 from ..measure.baselines import yardstick
@@ -96,8 +99,15 @@ def arithmetic(dtype, precision):
 
 
 def gpus(root=None):
-    """Folders of records, one per GPU."""
-    return sorted(path for path in (root or RESULTS).iterdir() if path.is_dir())
+    """Folders of records (the repository's), one per GPU: of the newest architecture first, H200 before H100."""
+    return sorted((path for path in (root or RESULTS).iterdir() if path.is_dir()), key=_age, reverse=True)
+
+
+def _age(folder):
+    try:
+        return Target.named(folder.name).arch, folder.name
+    except BackendError:
+        return 0, folder.name
 
 
 @functools.cache
@@ -151,15 +161,15 @@ def vendor_of(op):
 
 
 def origin(cases):
-    """The origin of the records in one line: GPU, day, versions and commits."""
+    """The origin of the records in one line: GPU, days and versions. Their commits are in perf/results/README.md."""
     return origin_in([case.vendor.environment for case in cases])
 
 
 def origin_in(environments):
-    days = " and ".join(sorted({e["date"][:10] for e in environments}))
-    commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in environments}))
-    e = environments[0]
-    return f"{e['device']}, {days}, torch {e['torch']}, Triton {e['triton']}, CUDA {e['cuda']}, commit {commits}"
+    days = sorted({e["date"][:10] for e in environments})
+    found = {name: " and ".join(sorted({str(e[name]) for e in environments})) for name in ("device", "torch", "triton", "cuda")}
+    versions = f"torch {found['torch']}, Triton {found['triton']}, CUDA {found['cuda']}"
+    return f"{found['device']}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, {versions}"
 
 
 def parts(suite, cases):

@@ -156,7 +156,7 @@ def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
     for name in ("h200", "a100", "h100"):
         (tmp_path / name).mkdir()
     (tmp_path / "README.md").write_text("")
-    assert [target.name for target in timed.of_architecture(90)] == ["h100", "h200"]
+    assert [target.name for target in timed.of_architecture(90)] == ["h200", "h100"]
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
