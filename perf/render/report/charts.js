@@ -8,9 +8,12 @@ const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCode
 
 class Axis {
   // Logarithmic, with a tick at 1, 2 and 5 of each decade, or at each decade where there are many.
-  constructor(values) {
-    this.low = values.reduce((a, b) => Math.min(a, b), Infinity) / 1.1;
-    this.high = values.reduce((a, b) => Math.max(a, b), 0) * 1.1;
+  // What lies beyond its ends is drawn at them: at most `beyond` of the values on either side.
+  constructor(values, beyond = 0) {
+    const sorted = Float64Array.from(values).sort();
+    const out = Math.floor(beyond * sorted.length);
+    this.low = sorted[out] / 1.1;
+    this.high = sorted[sorted.length - 1 - out] * 1.1;
     const decades = Math.log10(this.high / this.low);
     this.ticks = [];
     for (let power = Math.floor(Math.log10(this.low)); power <= Math.log10(this.high); power++) {
@@ -19,11 +22,14 @@ class Axis {
     this.ticks = this.ticks.filter((x) => x >= this.low && x <= this.high);
   }
 
-  at = (x) => (100 * Math.log(x / this.low)) / Math.log(this.high / this.low);
+  // In percent.
+  at = (x) => Math.min(100, Math.max(0, (100 * Math.log(x / this.low)) / Math.log(this.high / this.low)));
+
+  place = (x) => Math.round((this.at(x) * SIZE) / 100);
 
   labels = (side) => this.ticks.map((x) => `<span style="${side}:${this.at(x).toFixed(2)}%">${plain(x)}</span>`).join("");
 
-  lines = (line) => this.ticks.map((x) => line(Math.round((this.at(x) * SIZE) / 100))).join("");
+  lines = (line) => this.ticks.map((x) => line(this.place(x))).join("");
 }
 
 const svg = (paths) => `<svg viewBox="0 0 ${SIZE} ${SIZE}" preserveAspectRatio="none" aria-hidden="true">${paths}</svg>`;
@@ -43,18 +49,18 @@ function median(values) {
 // rows: [{name, goal, dots: [[ratio, package, what it is of]]}]. Returns for each row its dots' places, to point at.
 function strips(box, rows, packages, axis) {
   const shift = (i, n) => SIZE * ((i + 0.5) / packages.length + (((n * 7) % 9) - 4) / 9 / packages.length / 2);
-  const places = rows.map((row) => row.dots.map(([x, i, of], n) => [Math.round(axis.at(x) * (SIZE / 100)), Math.round(shift(i, n)), of, i]));
+  const places = rows.map((row) => row.dots.map(([x, i, of], n) => [axis.place(x), Math.round(shift(i, n)), of, i]));
   const html = rows.map((row, k) => {
     const of = packages.map((_, i) => row.dots.filter((dot) => dot[1] === i).map((dot) => dot[0]));
-    const tick = (x, i) => `M${Math.round(axis.at(x) * (SIZE / 100))} ${(SIZE * i) / packages.length}v${SIZE / packages.length}`;
+    const tick = (x, i) => `M${axis.place(x)} ${(SIZE * i) / packages.length}v${SIZE / packages.length}`;
     const drawn = packages.map((name, i) => {
       const middle = of[i].length ? path(`median ${name.toLowerCase()}`, tick(median(of[i]), i)) : "";
       return dots(name.toLowerCase(), places[k].filter((place) => place[3] === i)) + middle;
     });
-    const goal = row.goal ? path("goal", up(Math.round(axis.at(row.goal) * (SIZE / 100)))) : "";
+    const goal = row.goal ? path("goal", up(axis.place(row.goal))) : "";
     const behind = of.map((ratios) => (ratios.length ? ratios.filter((x) => x < 1).length : "\u2013")).join(" / ");
     return `<div class="strip" data-row="${k}"><button type="button">${escaped(row.name)}</button>
-${svg(path("grid", axis.lines(up)) + path("one", up(Math.round(axis.at(1) * (SIZE / 100)))) + goal + drawn.join(""))}
+${svg(path("grid", axis.lines(up)) + path("one", up(axis.place(1))) + goal + drawn.join(""))}
 <span>${behind} of ${Math.max(...of.map((ratios) => ratios.length))}</span></div>`;
   });
   const head = `<div class="strip head"><span></span><div class="ticks">${axis.labels("left")}</div><span>behind: ${packages.join(" / ")}</span></div>`;
@@ -64,7 +70,7 @@ ${svg(path("grid", axis.lines(up)) + path("one", up(Math.round(axis.at(1) * (SIZ
 
 // Dots below min(peak, FLOP per byte * bandwidth). points: [[FLOP per byte, TFLOP/s, package, what it is of]]
 function roofline(box, points, packages, roofs, x, y) {
-  const place = (a, b) => [Math.round(x.at(a) * (SIZE / 100)), Math.round(SIZE - y.at(b) * (SIZE / 100))];
+  const place = (a, b) => [x.place(a), SIZE - y.place(b)];
   const places = points.map(([a, b, i, of]) => [...place(a, b), of, i]);
   const roof = (peak) => {
     const ridge = Math.min(Math.max(peak / roofs.bandwidth, x.low), x.high);

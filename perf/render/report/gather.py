@@ -17,6 +17,7 @@ from ...measure.contenders import PACKAGES as LIBRARIES
 from ...offline import sass
 from .. import measured, noise
 from ..choice import named
+from ..classes import ClassResult, of_records
 from ..measured import PACKAGES
 
 IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
@@ -97,6 +98,8 @@ class Gpu:
     target: Target | None  # None for a GPU whose figures are not known
     suites: dict[str, list[measured.Case]]
     cases: list[Case] = field(default_factory=list)
+    classes: list[ClassResult] = field(default_factory=list)
+    drawn: list[Case] = field(default_factory=list)  # of the classes, which are their groups
     origins: list[Origin] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
     codes: list[Code] = field(default_factory=list)
@@ -155,6 +158,8 @@ def gpu(folder):
         shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
     drawn = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
     own.cases += sorted(drawn, key=lambda case: case.problem.flops)
+    own.classes += of_records(measured.drawn(folder))
+    own.drawn += [_of_suite(own, case, group) for group, case in _judged(own.classes)]
     own.missing += _failures(folder)
     own.codes += _codes(own)
     own.cases.sort(key=lambda case: OPS.index(case.op))
@@ -166,6 +171,18 @@ def known(name):
         return Target.named(name)
     except BackendError:
         return None
+
+
+def _judged(results):
+    """(class, measured.Case) of each case of the classes for which there is a ratio."""
+    for result in results:
+        cases = {}
+        for judged in (judged for side in result.packages.values() for judged in side.cases):
+            cases.setdefault((judged.record.seed, judged.record.case), []).append(judged)
+        for own in cases.values():
+            record, vendor = own[0].record, own[0].vendor
+            designs = [judged.record for judged in own]
+            yield result.class_.name, measured.Case(record.case, record.op, record.precision, vendor, designs)
 
 
 def _of_suite(gpu, case, group):

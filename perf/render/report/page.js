@@ -118,7 +118,7 @@ function says(parts) {
 const speed = (r) => r.tflop / (r.us / 1e6);
 const roofed = results.filter((r) => page.roofs?.[r.gpu]);
 const peaks = (page.roofs ?? []).flatMap((own) => (own ? own.peaks.map(([, peak]) => [(2 * peak) / own.bandwidth, peak]) : []));
-const ratios = new Axis([1, ...results.filter((r) => r.ratio).map((r) => r.ratio)]);
+const ratios = new Axis([0.5, 2, ...results.filter((r) => r.ratio).map((r) => r.ratio)], 0.005);
 const intensities = new Axis([...roofed.map((r) => r.intensity), ...peaks.map((peak) => peak[0])]);
 const speeds = new Axis([...roofed.map(speed), ...peaks.map((peak) => peak[1])]);
 const drawn = new Map(); // {SVG: the places of its dots}
@@ -142,16 +142,16 @@ function draw(shown) {
 function filter() {
   const wanted = Object.fromEntries(new FormData(form));
   const shown = results.filter(chosen(wanted)).filter(says(words(wanted.q)));
-  tables.results.show(shown);
+  tables.results?.show(shown);
   tables.codes?.show(page.codes.filter(chosen(wanted)));
   const counts = page.verdicts.map((name, i) => [shown.filter((r) => r.verdict === i).length, name]).filter(([count]) => count);
-  document.getElementById("count").value = `${shown.length} of ${results.length} results: ${counts.map((pair) => pair.join(" ")).join(", ") || "none"}`;
+  if (tables.results) document.getElementById("count").value = `${shown.length} of ${results.length} results: ${counts.map((pair) => pair.join(" ")).join(", ") || "none"}`;
   draw(shown);
 }
 
 function keep() {
   const used = [...new FormData(form)].filter(([, value]) => value);
-  if (tables.results.sorted) used.push(["sort", tables.results.sorted]);
+  if (tables.results?.sorted) used.push(["sort", tables.results.sorted]);
   history.replaceState(null, "", used.length ? `#${new URLSearchParams(used)}` : location.pathname + location.search);
 }
 
@@ -159,7 +159,7 @@ function keep() {
 function follow() {
   const wanted = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   for (const field of form.querySelectorAll("[name]")) field.value = wanted.get(field.name) ?? "";
-  tables.results.sorted = Number(wanted.get("sort") ?? 0);
+  if (tables.results) tables.results.sorted = Number(wanted.get("sort") ?? 0);
   filter();
 }
 
@@ -189,7 +189,7 @@ if (form) {
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => (filter(), keep()));
   form.addEventListener("reset", () => setTimeout(() => (filter(), keep())));
-  tables.results.table.addEventListener("sorted", keep);
+  tables.results?.table.addEventListener("sorted", keep);
   addEventListener("hashchange", follow);
   document.addEventListener("pointermove", point);
   document.addEventListener("scroll", () => (tip.hidden = true), true);

@@ -1,13 +1,12 @@
 """The pages of the report: an index, a page an operation, and the origins of all numbers."""
 
-import functools
 import re
 from pathlib import Path
 
 from tritonkernels import OPS
 
 from ... import COMMAND
-from .. import measured, palette
+from .. import classes, measured, palette
 from . import data, pictures
 
 FOLDER = Path(__file__).parent
@@ -18,44 +17,44 @@ LEAST = (0.0, 0.5, 0.75, 0.9, 0.97, 1.03, 1.15, 1.5, 2.5)
 def written(gpus, twin):
     """{file name: HTML} of each page, which loads nothing. `twin(op, design)`: the address of a design's twin page, or None."""
     ops = [op for op in OPS if any(op in gpu.ops for gpu in gpus)]
-    render = functools.partial(_render, _environment(), ops=ops, gpus=gpus, twin=twin)
-    pages = {f"{op}.html": _of_operation(render, op, [gpu for gpu in gpus if op in gpu.ops], twin) for op in ops}
-    return {"index.html": render("index.html", title="report"), **pages, "origins.html": render("origins.html", title="origins")}
+    environment = _environment(ops=ops, twin=twin)
+    names = {"index": _of_all(gpus, twin), **{op: _of_operation(gpus, op, twin) for op in ops}, "origins": {"gpus": gpus}}
+    kinds = dict.fromkeys(ops, "operation")
+    return {
+        f"{page}.html": environment.get_template(f"{kinds.get(page, page)}.html").render(page=page, **own)
+        for page, own in names.items()
+    }
 
 
-def _of_operation(render, op, gpus, twin):
-    return render(
-        "operation.html",
-        title=op,
-        op=op,
-        gpus=gpus,
-        data=data.of_operation(gpus, op, twin, LEAST),
-        cases=any(case.op == op for gpu in gpus for case in gpu.cases),
-        ladders={gpu.name: pictures.ladders(gpu, op) for gpu in gpus},
-        drawn=[picture for gpu in gpus for picture in pictures.of_operation(gpu, op) if picture],
-        missing=[(gpu.folder.name, *pair) for gpu in gpus for pair in gpu.missing if pair[0].split()[0] == op],
-    )
+def _of_all(gpus, twin):
+    """The names in the template of the index."""
+    judged = [gpu for gpu in gpus if gpu.classes]
+    return {"gpus": gpus, "judged": judged, "classes": classes, "data": data.of_classes(judged, twin, LEAST)}
 
 
-def _environment():
+def _of_operation(gpus, op, twin):
+    own = [gpu for gpu in gpus if op in gpu.ops]
+    drawn = [picture for gpu in own for picture in pictures.of_operation(gpu, op) if picture]
+    return {
+        "gpus": own,
+        "data": data.of_operation(own, op, twin, LEAST),
+        "ladders": [pictures.ladders(gpu, op) for gpu in own],
+        "drawn": sorted(drawn, key=lambda picture: picture.data["title"]),  # GPUs side by side
+        "missing": [f"{gpu.folder.name}: {what}: {why}" for gpu in own for what, why in gpu.missing if what.split()[0] == op],
+    }
+
+
+def _environment(**names):
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    texts = {name: (FOLDER / name).read_text() for name in ("page.css", "page.js", "charts.js")}
-    environment.globals |= {
-        "packages": measured.PACKAGES,
-        "command": COMMAND,
-        "style": palette.css() + texts["page.css"],
-        "code": texts["charts.js"] + texts["page.js"],
-    }
+    style, charts, script = ((FOLDER / name).read_text() for name in ("page.css", "charts.js", "page.js"))
+    own = {"packages": measured.PACKAGES, "command": COMMAND, "style": palette.css() + style, "code": charts + script}
+    environment.globals |= own | names
     environment.filters |= {"svg": svg, "embedded": data.embedded}
     return environment
-
-
-def _render(environment, template, **names):
-    return environment.get_template(template).render(names)
 
 
 def svg(picture, name):
