@@ -10,6 +10,8 @@ from .measured import three_digits
 from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
 
 TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
+STRIP, LETTER = 580, 3.5  # points: the width of a strip, and of a letter of the names on it
+NOTHING = {"ratios": ()}  # of a package that a class has no rows of
 MARKERS = "os^DvPX*"
 BESIDE = ("axes fraction", "data")
 PACKAGES = {
@@ -28,37 +30,52 @@ def spans(figure, title, origin, rows, label):
 
 
 def strips(figure, title, origin, rows, label):
-    """A strip of dots per class, a dot per case. The mean of a class is a tick and a number, its worst case has its name.
+    """A strip of dots per class, a dot per case. The class's mean is a tick and a number, and its worst case has its name.
 
-    A bar is the class's goal: no dot left of it, the mean at its right end or beyond.
-    rows: {class: {"goal": [mean, least], package: {"ratios": [...], "mean": ..., "worst": the case's name}}}
+    The bar of a class is its goal: no dot left of it, the mean at its right end or beyond.
+    rows: {class: {"goal": [mean, least], package: {"ratios": [...], "mean": ..., "worst": name of the case, "untimed": count}}}
     """
     axes = _rows_of(figure, title, origin, rows, 0.2, width=11)
     axes.tick_params(axis="y", length=0, labelsize=8)
-    goals = [(i, *row["goal"]) for i, row in enumerate(rows.values())]
-    spans = [mean - least for _, mean, least in goals], [least for *_, least in goals]
-    axes.barh([i for i, *_ in goals], spans[0], 0.8, spans[1], color=VENDOR, alpha=0.3, linewidth=0, label="goal")
+    least, mean = zip(*(row["goal"][::-1] for row in rows.values()))
+    widths = [right - left for left, right in zip(least, mean)]
+    axes.barh(range(len(rows)), widths, 0.8, least, color=VENDOR, alpha=0.3, linewidth=0, label="goal")
     for column, (package, (name, marker, colour, shift)) in enumerate(PACKAGES.items()):
+        place = {"xycoords": BESIDE, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
+        axes.annotate(name, (1.05 + 0.055 * column, -1), **place)
         own = [(i, row["goal"][0], row[package]) for i, row in enumerate(rows.values()) if package in row]
-        dots = [(x, i + shift) for i, _, found in own for x in found["ratios"]]
-        axes.plot(*zip(*dots), marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0, label=name)
-        means = [(found["mean"], i + shift) for i, _, found in own]
-        axes.plot(*zip(*means), "|", color=colour, markersize=7, markeredgewidth=2, label=f"{name}'s mean of a class")
-        place = 1.05 + 0.06 * column
-        text = {"xycoords": BESIDE, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
-        axes.annotate(name, (place, -0.9), **text)
         for i, goal, found in own:
-            weight = "bold" if found["mean"] >= goal else "normal"
-            axes.annotate(f"{found['mean']:.2f}", (place, i), weight=weight, **text)
-    axes.annotate("mean; bold: its goal is met", (1.11, len(rows) - 0.2), xycoords=BESIDE, ha="right", va="top", fontsize=7)
-    ratios = [x for row in rows.values() for package in PACKAGES if package in row for x in row[package]["ratios"]]
+            number = f"{found['mean']:.2f}" if found["ratios"] else "-"
+            weight = "bold" if found["ratios"] and found["mean"] >= goal else "normal"
+            axes.annotate(number, (1.05 + 0.055 * column, i), weight=weight, **place)
+        dots = [(x, i + shift) for i, _, found in own for x in found["ratios"]]
+        means = [(found["mean"], i + shift) for i, _, found in own if found["ratios"]]
+        axes.plot(*zip(*dots), marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0, label=name)
+        axes.plot(*zip(*means), "|", color=colour, markersize=7, markeredgewidth=2, label=f"{name}'s mean")
+    ratios = [x for row in rows.values() for package in PACKAGES for x in row.get(package, NOTHING)["ratios"]]
     _speed_axis(axes, label, ratios)
-    axes.set_xlim(min(ratios) / 2.5, max(ratios) * 1.1)  # with room for names
+    axes.set_xlim(min(*ratios, *least) / 1.1, max(*ratios, *mean) * 1.1)
     for i, row in enumerate(rows.values()):
-        package = min((package for package in PACKAGES if package in row), key=lambda package: min(row[package]["ratios"]))
-        worst = min(row[package]["ratios"])
-        place = {"xytext": (-4, 0), "textcoords": "offset points", "ha": "right", "va": "center", "fontsize": 6}
-        axes.annotate(f"{row[package]['worst']}: {worst:.2f}", (worst, i + PACKAGES[package][3]), **place)
+        _name_the_worst(axes, i, {package: row[package] for package in PACKAGES if package in row})
+
+
+def _name_the_worst(axes, i, packages):
+    """The name of a row's worst case, left of its dot, or right of all dots where there is no room."""
+    untimed = sum(found["untimed"] for found in packages.values())
+    timed = {package: found for package, found in packages.items() if found["ratios"]}
+    text = f"{untimed} without a time" if untimed else ""
+    package = min(timed, key=lambda package: min(timed[package]["ratios"]), default=None)
+    if package is None:
+        axes.annotate(text, (1, i), ha="left", va="center", fontsize=6.5)
+        return
+    worst, most = min(timed[package]["ratios"]), max(x for found in timed.values() for x in found["ratios"])
+    text = f"{timed[package]['worst']}: {worst:.2f}{f'; {text}' if text else ''}"
+    left, right = map(math.log, axes.get_xlim())
+    room = (math.log(worst) - left) / (right - left) * STRIP
+    has_room = room > min(len(text) * LETTER, STRIP / 2)
+    x, offset, side = (worst, -4, "right") if has_room else (most, 5, "left")
+    place = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center", "fontsize": 6.5}
+    axes.annotate(text, (x, i + PACKAGES[package][3] * has_room), **place)
 
 
 def bars(figure, title, origin, rows, vendor, line, label):

@@ -3,7 +3,6 @@
 import json
 import re
 
-from .. import HERE
 from ..measure import kernels
 from . import measured
 

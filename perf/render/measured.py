@@ -16,7 +16,6 @@ RESULTS = HERE / "results"
 NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
-RANDOM = "random"
 # suite -> (heading, what is in it)
 HEADINGS = {
     "seeds": (
@@ -56,11 +55,6 @@ HEADINGS = {
         "Unaligned sizes",
         "`matmul` in fp16 where rows do not begin at multiples of 16 bytes, which TMA cannot read in place."
         " Our times include packing.",
-    ),
-    RANDOM: (
-        "Random products",
-        "`matmul` of sizes, types, layouts and epilogues that nothing was fitted to, as a call gets it that names no design."
-        " Layouts of A and B: N along rows, T along columns. M x N x K, after the size of the batch if there is one.",
     ),
 }
 
@@ -121,6 +115,13 @@ def suites(folder):
 
 
 @functools.cache
+def drawn(folder):
+    """The records of `perf compare --suite classes`; none without its file."""
+    path = packed.find(folder / "classes.json")
+    return records.read_json(path) if path.exists() else []
+
+
+@functools.cache
 def swept(folder, op):
     """The Rows of the sweeps of an operation."""
     return sweep_records.load(sweep_records.files(folder), op)
@@ -173,12 +174,8 @@ def origin_in(environments):
 
 
 def parts(suite, cases):
-    """{title: cases}: the suite by precision, where it has several with at least five cases each; random cases by family."""
+    """{title: cases}: the suite by precision, where it has several with at least five cases each."""
     kinds, heading = {}, heading_of(suite)
-    if suite == RANDOM:
-        for case in cases:
-            kinds.setdefault(f"{heading}: {case.name.partition(':')[0]}", []).append(case)
-        return kinds
     for case in cases:
         kinds.setdefault(case.arithmetic, []).append(case)
     if len(kinds) == 1 or min(map(len, kinds.values())) < 5:

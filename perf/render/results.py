@@ -1,19 +1,22 @@
-"""docs/results.md: for each suite a table of our designs against the vendor library, wins and losses."""
+"""docs/results.md: our speed against the vendor library's, first by class, then each suite's cases, wins and losses."""
 
 import statistics
 
 import tritonkernels
 from tritonkernels.launch import LIBRARY
 
-from . import measured, table
+from . import classes, figures, measured, table
 from .measured import PACKAGES
+
+PICTURE = "docs/charts/{}/classes.svg"  # in the repository
 
 INTRODUCTION = """\
 # Results
 
-How fast the designs are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
+How fast calls are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
 from the records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was
-measured, and which rows are older than their kernel. `make report` draws them: heat maps, ladders and rooflines in one page.
+measured, at which commits, and which rows are older than their kernel. `make report` draws them: heat maps, ladders and
+rooflines in one page.
 
 How to read it:
 
@@ -21,22 +24,45 @@ How to read it:
   in turns in the same run, on the same random operands; every result was checked against float64.
 - *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours
   has fp32 accuracy; for convolutions it is the faster of both memory formats, by the algorithm that cuDNN's own search finds.
-- Each row has the fastest design of those that were timed. A call without `design=` uses the one that `explain` names, which is
-  not always the fastest.
-- *Even*: the spreads overlap.
+- **Classes** are what speed is judged by: calls of one kind, drawn afresh for each run, so that nothing was fitted to them. A
+  call names no design. There is no figure over several classes, since it would depend on how many cases each of them has.
+- **Suites** are fixed lists of cases. There each row has the fastest design of those that were timed. A call without `design=`
+  uses the one that `explain` names, which is not always the fastest. *Even*: the spreads overlap.
 - L2 is flushed before each timed run, except in the suite `gemv`.
 - `gemv` with int8 weights has not been timed: PyTorch has no such product to compare with.
 """
+CLASSES = """\
+One row a class: the geometric mean of torch's time over ours, the worst case, and how many are below {below}, for each
+package. A figure followed by {missed} misses its goal. *No time*: refused, wrong, or not run; these are listed below. {origin}.
+"""
+NO_CLASSES = "The classes have not been measured on this GPU yet. `python -m perf compare --suite classes` does it."
 
 
 def markdown():
-    return INTRODUCTION + "".join(_of_gpu(folder) for folder in measured.gpus())
+    return INTRODUCTION + "".join(_of_gpu(folder, i) for i, folder in enumerate(measured.gpus()))
 
 
-def _of_gpu(folder):
+def of_readme(gpu):
+    """README's picture of speed by class, and its figures as a table that unfolds; or what to run for them."""
+    folder = measured.RESULTS / gpu
+    if figures.of_classes(folder) is None:
+        return NO_CLASSES
+    table_of_all = classes.markdown_table(classes.of_records(measured.drawn(folder)))
+    return "\n\n".join(
+        [
+            f"![dots of every class's cases: their speed relative to torch, with each class's goal]({PICTURE.format(gpu)})",
+            f"<details><summary>The same as a table</summary>\n\n{table_of_all}",
+            "</details>",
+        ]
+    )
+
+
+def _of_gpu(folder, before):
+    """A GPU's part; `before`: how many GPUs have the same headings above it."""
     suites = measured.suites(folder)
-    name = next(iter(suites.values()))[0].vendor.target
-    parts = [f"\n## {name}\n", table.markdown(*_summary(suites)), ""]
+    timed = [*measured.drawn(folder), *(cases[0].vendor for cases in suites.values())]
+    parts = [f"\n## {timed[0].target}\n", "### Classes\n", *_classes(folder)]
+    parts += ["### Suites\n", table.markdown(*_summary(suites, before)), ""]
     parts += [
         "Median host time of a repeated call, in microseconds:\n",
         table.markdown(*_host(suites)),
@@ -50,17 +76,46 @@ def _of_gpu(folder):
     return "\n".join(parts)
 
 
-def _summary(suites):
+def _classes(folder):
+    """The picture, the table, and the worst case of each class; then what has no time, and torch's wrong rows."""
+    drawn = measured.drawn(folder)
+    results = classes.of_records(drawn)
+    if not results:
+        yield NO_CLASSES + "\n"
+        return
+    below = " and ".join(f"{limit:.2f}" for limit in classes.BELOW)
+    origin = measured.origin_in([r.environment for r in drawn])
+    yield CLASSES.format(below=below, missed=classes.MISSED, origin=origin)
+    if figures.of_classes(folder):
+        yield f"![speed of every class, a dot a case]({PICTURE.format(folder.name).removeprefix('docs/')})\n"
+    yield classes.markdown_table(results) + "\n"
+    worst = [
+        f"- {PACKAGES[package]} {line}"
+        for result in results
+        for package in result.packages
+        for line in classes.worst(result, package, 1)
+    ]
+    lists = {
+        "The slowest case of each class, and the vendor's kernels:": worst,
+        "Without a time:": [f"- {line}" for line in classes.not_timed(results)],
+        "Wrong results of torch, which are no baseline:": [f"- {line}" for line in classes.vendor_wrong(results)],
+    }
+    for heading, lines in lists.items():
+        if lines:
+            yield "\n".join([f"{heading}\n", *lines, ""])
+
+
+def _summary(suites, before):
     headings = ["suite", "cases"]
     for package in PACKAGES.values():
-        headings += [f"{package}: mean x", "least", "most", "ahead / even / behind"]
+        headings += [f"{package}: least x", "most", "ahead / even / behind"]
     body = []
     for suite, cases in suites.items():
         for title, own in measured.parts(suite, cases).items():
-            row = [f"[{title}](#{anchor(measured.heading_of(suite))})", str(len(own))]
+            row = [f"[{title}](#{anchor(measured.heading_of(suite), before)})", str(len(own))]
             for package in PACKAGES:
                 best = [(case, case.best(package)) for case in own if case.of(package)]
-                row += _of_package(best) if best else ["-"] * 4
+                row += _of_package(best) if best else ["-"] * 3
             body.append(row)
     return headings, body
 
@@ -69,7 +124,7 @@ def _of_package(best):
     ratios = [r.ratio_to_torch for _, r in best]
     verdicts = [case.verdict(r) for case, r in best]
     counts = " / ".join(str(verdicts.count(verdict)) for verdict in ("ahead", "even", "behind"))
-    return [*(f"{x:.2f}" for x in (statistics.geometric_mean(ratios), min(ratios), max(ratios))), counts]
+    return [f"{min(ratios):.2f}", f"{max(ratios):.2f}", counts]
 
 
 def _host(suites):
@@ -115,6 +170,6 @@ def _time(record):
     return f"{measured.us(record.median_ms)} ({measured.us(record.p20_ms)}-{measured.us(record.p80_ms)})"
 
 
-def anchor(heading):
-    """GitHub's anchor of a heading."""
-    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_")
+def anchor(heading, before=0):
+    """GitHub's anchor of a heading that stands on the page so many times before."""
+    return "".join(c for c in heading.lower().replace(" ", "-") if c.isalnum() or c in "-_") + f"-{before}" * bool(before)
