@@ -72,10 +72,10 @@ def outdated(path: Path, cases):
     if not rows:
         return float("inf")
     missing = {(case.op, case.name) for case in cases} - {(row["op"], row["case"]) for row in rows}
-    return len(missing) + sum(not (row["ok"] and _is_current(row)) for row in rows)
+    return len(missing) + sum(not (row["ok"] and is_current(row)) for row in rows)
 
 
-def _is_current(row):
+def is_current(row):
     """Whether the kernels of its operation are today's, and those of the operation whose design it is (gemv.naive)."""
     measured = row["environment"].get("kernels", {})
     return all(measured.get(op) == digests()[op] for op in {row["op"], *(row["design"] or "").split(".")} & digests().keys())

@@ -133,7 +133,7 @@ def markdown_table(results):
 
 
 def worst(result, package, number=WORST):
-    """A line on each of the package's slowest cases, the slowest first: both times, design, config and kernels of the vendor."""
+    """A line on each of the package's slowest cases: both times, design, config, and the vendor's kernels."""
     side = result.packages.get(package)
     return [_line(judged) for judged in side.cases[:number]] if side else []
 
@@ -164,3 +164,31 @@ def vendor_wrong(results):
         for r in result.vendor_wrong:
             kernels = f" ({' + '.join(r.kernels)})" if r.kernels else ""
             yield f"{r.op} {r.case}, torch {r.design}{kernels}: {r.message}"
+
+
+def show(results, quiet=False):
+    """Print the table and what is to be known of it; only failures if quiet. The exit status: 1 if a row of ours has failed."""
+    if not quiet:
+        _show_table(results)
+    for line in (wrong := list(vendor_wrong(results))):
+        print(f"torch is wrong, and no baseline: {line}")
+    for line in (missing := list(not_timed(results))):
+        print(f"No time: {line}")
+    print(
+        f"{sum(result.count for result in results)} cases, {len(missing)} rows without a time, {len(wrong)} wrong ones of torch"
+    )
+    return 1 if any(not judged.record.ok for result in results for judged in _others(result)) else 0
+
+
+def _show_table(results):
+    table.print_table(*rows(results))
+    print(f"\ntorch's time, by its fastest way that is right, over ours. {MISSED} misses the goal of the class.")
+    for result in results:
+        for package in (name for name in result.packages if result.packages[name].cases):
+            print(f"\n{result.class_.name}, {PACKAGES[package]}, against {result.class_.against}:")
+            print("\n".join(f"  {line}" for line in worst(result, package)))
+    print()
+
+
+def _others(result):
+    return (judged for side in result.packages.values() for judged in side.others)

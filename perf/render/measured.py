@@ -13,7 +13,7 @@ from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
 RESULTS = HERE / "results"
-NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "torch.json")
+NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "models.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
 # suite -> (heading, what is in it)
