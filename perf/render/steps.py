@@ -96,7 +96,7 @@ def ladder(folder):
         name: {package: [figures.short(x) for x in own.get(name, ()) if x] for package, own in by_package.items()}
         for name in names
     }
-    title = "matmul's designs on random products of the class \"16-bit large\""
+    title = 'matmul\'s designs on random products of the class "16-bit large"'
     origin = measured.origin_in([row.environment for row in rows])
     return Picture(charts.spans, {"title": title, "origin": origin, "rows": dots, "label": figures.AGAINST.format("cuBLAS")})
 

@@ -10,7 +10,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from ... import COMMAND, ROOT
+from ... import COMMAND
 from ...arguments import folder
 from ...gate import processes
 from .. import measured
@@ -23,8 +23,10 @@ def add_arguments(parser):
     parser.add_argument(
         "--records", type=Path, default=measured.RESULTS, metavar="DIR", help="default: the repository's, perf/results"
     )
-    parser.add_argument("--out", type=folder, default="report", metavar="DIR", help="default: %(default)s")
-    parser.add_argument("--twins", type=Path, metavar="DIR", help="twin pages that designs lead to; default: twins in --out")
+    parser.add_argument("--out", type=folder, default="build/report", metavar="DIR", help="default: %(default)s")
+    parser.add_argument(
+        "--twins", type=Path, metavar="DIR", help="twin pages that designs link to; default: twins beside --out"
+    )
 
 
 def main(options, parser):
@@ -39,7 +41,7 @@ def main(options, parser):
         remedy = f"`{COMMAND} compare --json DIR/FILE.json` on a GPU writes them, and --records DIR names their folder"
         parser.error(f"no timed records in {options.records}: {remedy}")
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, html in pages.written(gpus, _twin(options.twins or options.out / "twins", options.out)).items():
+    for name, html in pages.written(gpus, _twin(options.twins or options.out.absolute().parent / "twins", options.out)).items():
         processes.replace(options.out / name, html)
     cases = [case for gpu in gpus for case in gpu.cases]
     behind = sum(r.verdict == "behind" for case in cases for r in case.results.values())
@@ -47,11 +49,11 @@ def main(options, parser):
     return 0
 
 
-def _twin(folder, out):
-    """The address in a page of `out` of a design's twin page in `folder`; None where there is none."""
+def _twin(twins, out):
+    """The function that says which address a design's twin page has in the pages of `out`; None where there is no such page."""
 
     def twin(op, design):
-        page = folder / "{}/{}.html".format(*gather.home(op, design))
+        page = twins / "{}/{}.html".format(*gather.home(op, design))
         return os.path.relpath(page, out).replace(os.sep, "/") if page.exists() else None
 
     return twin

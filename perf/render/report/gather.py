@@ -133,7 +133,7 @@ class Gpu:
 def gpus(root):
     """The Gpu of each folder of records: of `root` itself if it has files of them, else of its folders."""
     folders = [root] if any(root.glob("*.json*")) else measured.gpus(root)
-    return [own for own in map(gpu, folders) if own.cases]
+    return [own for own in map(gpu, folders) if own.cases or own.classes]
 
 
 def home(op, design):
@@ -147,6 +147,7 @@ def gpu(folder):
     suites = measured.suites(folder)
     sweep = _sweep(folder)
     devices = [cases[0].vendor.target for cases in suites.values()] + [e["device"] for e, _ in sweep.values()]
+    devices += [r.target for r in measured.drawn(folder)]
     name = devices[0] if devices else ""
     own = Gpu(name, folder, known(name), suites)
     for suite, cases in suites.items():
