@@ -2,14 +2,13 @@
 
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perf.render import charts, docs, palette
 from perf.render.picture import Picture
-from perf.render.report import command
+from perf.render.report import pages
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 DRAWN = (palette.TRITON, palette.CUDA, palette.VENDOR, *palette.SERIES)
@@ -78,7 +77,7 @@ def test_the_text_on_each_colour_from_behind_to_ahead_is_legible(theme):
 
 
 def test_the_text_of_the_page_and_of_its_code_is_legible():
-    own, shared = (themes(css) for css in ((Path(command.FOLDER) / "page.css").read_text(), palette.css()))
+    own, shared = (themes(css) for css in ((pages.FOLDER / "page.css").read_text(), palette.css()))
     for colours in (of_page | of_all for of_page, of_all in zip(own, shared, strict=True)):
         texts = [colours[name] for name in ("text", "faint", "link", "math", "shared")]
         assert min(contrast(text, colours[under]) for text in texts for under in ("page", "panel")) > 4.5
