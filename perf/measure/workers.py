@@ -7,6 +7,8 @@ import signal
 
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would share its parent's CUDA context
 
+lock = _SPAWN.Lock  # for workers of one parent
+
 
 class Worker:
     """Runs work(task, tell) in its process, with additional variables of the environment; tell(value) reports before the
