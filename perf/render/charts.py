@@ -4,8 +4,6 @@ import itertools
 import math
 import textwrap
 
-from tritonkernels.analysis.roofline import attainable
-
 from .measured import three_digits
 from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
 
@@ -79,54 +77,17 @@ def _name_the_worst(axes, i, packages):
 
 
 def bars(figure, title, origin, rows, vendor, line, label):
-    """A bar per design and package, in outline below it as predicted, and a line at the vendor's.
-
-    rows: {design: {package: (measured, predicted or None)}}
-    """
-    predicted = any(x is not None for row in rows.values() for _, x in row.values())
-    axes = _rows_of(figure, title, origin, rows, 0.44 if predicted else 0.34)
+    """A bar per design and package, and a line at the vendor's. rows: {design: {package: speed}}"""
+    axes = _rows_of(figure, title, origin, rows, 0.34)
     axes.axvline(line, color=VENDOR, linestyle="--", linewidth=1, label=vendor)
     for package, (name, _, colour, shift) in PACKAGES.items():
-        own = [(i + (1.25 if predicted else 1) * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
-        places = [y - 0.1 * predicted for y, *_ in own]
-        axes.barh(places, [x for _, x, _ in own], height=0.19 if predicted else 0.34, color=colour, label=name)
-        for y, (_, x, _) in zip(places, own):  # in a column, where no line crosses them
-            axes.annotate(
-                f" {three_digits(x)}", (1, y), xycoords=("axes fraction", "data"), va="center", fontsize=7, color=colour
-            )
-        if predicted:
-            guesses = [(y + 0.09, x) for y, _, x in own if x is not None]
-            outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
-            axes.barh([y for y, _ in guesses], [x for _, x in guesses], **outline)
+        own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
+        axes.barh([y for y, _ in own], [x for _, x in own], height=0.34, color=colour, label=name)
+        for y, x in own:  # in a column, where no line crosses them
+            axes.annotate(f" {three_digits(x)}", (1, y), xycoords=BESIDE, va="center", fontsize=7, color=colour)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     _legend(axes)
-
-
-def roofline(figure, title, origin, points, roofs, bandwidth):
-    """Dots below min(peak, intensity * bandwidth), those of the fastest design of a case larger.
-
-    points: {package: [(FLOP per byte, [TFLOP/s of each design])]}; roofs: {precision: TFLOP/s}; the bandwidth is in TB/s.
-    """
-    axes = _axes(figure, title, origin, 4.2)
-    for package, (name, marker, colour, _) in PACKAGES.items():
-        best = [(x, max(speeds)) for x, speeds in points[package]]
-        others = [(x, y) for x, speeds in points[package] for y in speeds if y < max(speeds)]
-        for dots, size, alpha, label in ((others, 2, 0.35, None), (best, 3.5, 0.8, f"{name}, the fastest of a case larger")):
-            style = {"color": colour, "markersize": size, "alpha": alpha, "markeredgewidth": 0, "label": label}
-            axes.plot(*zip(*dots or [(None, None)]), marker, **style)
-    intensities = [x for own in points.values() for x, _ in own]
-    low, high = min(intensities) / 1.5, 1.3 * max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
-    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s", xlim=(low, high))
-    for peak in roofs.values():
-        ridge = max(peak / bandwidth, low)
-        axes.plot([low, ridge, high], [attainable(x, peak, bandwidth) for x in (low, ridge, high)], color=TONE, linewidth=1)
-    bottom, top = axes.get_ylim()
-    least, at = (top / bottom) ** 0.045, math.inf  # the height of a line of text
-    for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
-        at = min(peak, at / least)
-        axes.annotate(f" {name}: {peak:.0f}", (1, at), xycoords=BESIDE, va="center", fontsize=7)
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
 
 
 def errors(figure, title, origin, rows, label):

@@ -56,18 +56,6 @@ def _in_short(case):
     return text
 
 
-def summary(suites):
-    """Every suite's cases; the report's, as the docs show classes."""
-    rows = {
-        title: {package: [short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES}
-        for suite, cases in suites.items()
-        for title, own in measured.parts(suite, cases).items()
-    }
-    cases = [case for own in suites.values() for case in own]
-    title = "The fastest design of each package in every timed case"
-    return picture(charts.spans, title, cases, rows=rows, label=AGAINST.format("cuBLAS or cuDNN"))
-
-
 def gemm_ladder(cases, size=4096):
     (case,) = (case for case in cases if case.name == f"{size}x{size}x{size}")
     line = {"vendor": "cuBLAS", "line": short(case.vendor.tflops), "label": "TFLOP/s"}
@@ -120,10 +108,10 @@ def picture(draw, title, cases, **data):
 
 
 def _by_design(case):
-    """{design: {package: (TFLOP/s, None)}}, in the order of the records."""
+    """{design: {package: TFLOP/s}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = short(r.tflops), None
+        rows.setdefault(r.design, {})[r.implementation] = short(r.tflops)
     return rows
 
 

@@ -108,7 +108,7 @@ STRIPS = {
     name: {"goal": [1.0, 0.9]} | {p: {"ratios": xs, "mean": 1.0, "worst": "a case", "untimed": 0} for p, xs in row.items()}
     for name, row in ROWS.items()
 }
-BARS = {name: {package: (xs[0], 1.0) for package, xs in row.items()} for name, row in ROWS.items()}
+BARS = {name: {package: xs[0] for package, xs in row.items()} for name, row in ROWS.items()}
 ERRORS = {name: {package: [(x, 3.0) for x in xs] for package, xs in row.items()} for name, row in ROWS.items()}
 
 
