@@ -16,6 +16,7 @@ from perf.__main__ import main
 from perf.measure import packed, records
 from perf.measure.baselines import yardstick
 from perf.measure.classes import CLASSES, SUITE
+from perf.measure.models.one import FORWARD, GRAPH, Row
 from perf.render import measured
 from perf.render.report import command, gather
 from tritonkernels import OPS
@@ -297,6 +298,21 @@ def test_the_index_begins_with_the_classes(tmp_path):
         (first.name, f"{first.name}: two", "Triton", 500, 2.0),
     ]
     assert "Without a time: 1" in text and "four, CUDA naive: wrong" in text and "by addmm, sgemm" in text
+
+
+def test_models_come_before_the_classes(tmp_path):
+    environment = records.read_json(measured.RESULTS / "h200/ladder.json")[0].environment
+    times = {whose: {GRAPH: {"median_us": us}} for whose, us in (("torch", 900.0), ("triton", 720.0))}
+    errors = {"torch": 1e-3, "triton": 1e-3}
+    whole = Row("vit", "ViT-S", "bf16", "64x3x224x224", FORWARD, 50, {"triton": 49}, times=times, error=errors, ok=True)
+    lost = Row("bert", "BERT", "bf16", "32x512", message="transformers is not installed")
+    records.write_json(tmp_path / "models.json", [dataclasses.replace(row, environment=environment) for row in (whole, lost)])
+    assert main(["report", "--records", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/index.html").read_text()
+    row = next(row for row in Page(text).rows.values() if row[0] == "ViT-S")
+    assert row[4:7] == ["49 of 50", "1.25", "-"]
+    assert "Not run: BERT, bf16, 32x512: transformers is not installed" in text and "<svg" in text
+    assert text.index('id="models"') < text.index('id="classes"') < text.index('id="operations"')
 
 
 def test_what_failed_is_named(tmp_path):
