@@ -5,10 +5,10 @@ import statistics
 import tritonkernels
 from tritonkernels.launch import LIBRARY
 
-from . import classes, figures, measured, table
+from . import classes, figures, measured, models, table
 from .measured import PACKAGES
 
-PICTURE = "docs/charts/{}/classes.svg"  # in the repository
+CHARTS = {"models": models.picture, "classes": figures.of_classes}  # of a GPU: charts/GPU/NAME.svg
 
 INTRODUCTION = """\
 # Results
@@ -34,6 +34,7 @@ CLASSES = """\
 One row a class: the geometric mean of torch's time over ours, the worst case, and how many are below {below}, for each
 package. A figure followed by {missed} misses its goal. *No time*: refused, wrong, or not run; these are listed below. {origin}.
 """
+NO_MODELS = "No model has been measured on this GPU yet. `python -m perf models` does it."
 NO_CLASSES = "The classes have not been measured on this GPU yet. `python -m perf compare --suite classes` does it."
 
 
@@ -43,25 +44,31 @@ def markdown():
 
 
 def of_readme(gpu):
-    """README's picture of speed by class, and its figures as a table that unfolds; or what to run for them."""
+    """README's pictures of whole models and of classes, each with a table that unfolds; or what to run for them."""
     folder = measured.RESULTS / gpu
-    if figures.of_classes(folder) is None:
-        return NO_CLASSES
-    table_of_all = classes.markdown_table(classes.of_records(measured.drawn(folder)))
-    return "\n\n".join(
-        [
-            f"![dots of every class's cases: their speed relative to torch, with each class's goal]({PICTURE.format(gpu)})",
-            f"<details><summary>The same as a table</summary>\n\n{table_of_all}",
-            "</details>",
-        ]
-    )
+    speeds = next((table.markdown(*own) for _, *own in models.tables(models.rows_of(folder))), None)
+    by_class = classes.markdown_table(classes.of_records(measured.drawn(folder)))
+    parts = [_picture("docs/", folder, "models", NO_MODELS), *_unfolds(speeds, folder, "models")]
+    parts += [_picture("docs/", folder, "classes", NO_CLASSES), *_unfolds(by_class, folder, "classes")]
+    return "\n\n".join(parts)
+
+
+def _picture(docs, folder, name, instead):
+    """The link to a GPU's chart, from a page that has docs so far away; the sentence `instead` where there is none."""
+    picture = CHARTS[name](folder)
+    return f"![{picture.data['title']}]({docs}charts/{folder.name}/{name}.svg)" if picture else instead
+
+
+def _unfolds(text, folder, name):
+    return [f"<details><summary>The same as a table</summary>\n\n{text}", "</details>"] if CHARTS[name](folder) else []
 
 
 def _of_gpu(folder, name=""):
     """A GPU's part. `name` stands in its headings, so that there are no two of the same anchor on the page."""
     suites = measured.suites(folder)
     timed = [*measured.drawn(folder), *(cases[0].vendor for cases in suites.values())]
-    parts = [f"\n## {timed[0].target}\n", f"### Classes{name}\n", *_classes(folder)]
+    parts = [f"\n## {timed[0].target}\n", f"### Whole models{name}\n", *_models(folder)]
+    parts += [f"### Classes{name}\n", *_classes(folder)]
     parts += [f"### Suites{name}\n", table.markdown(*_summary(suites, name)), ""]
     parts += [
         "Median host time of a repeated call, in microseconds:\n",
@@ -76,6 +83,13 @@ def _of_gpu(folder, name=""):
     return "\n".join(parts)
 
 
+def _models(folder):
+    """The picture and the tables, or what to run for them."""
+    text = models.markdown(folder)
+    picture = _picture("", folder, "models", "")
+    return [part + "\n" for part in (picture, text or NO_MODELS) if part]
+
+
 def _classes(folder):
     """The picture, the table, and the worst case of each class; then what has no time, and torch's wrong rows."""
     drawn = measured.drawn(folder)
@@ -86,8 +100,8 @@ def _classes(folder):
     below = " and ".join(f"{limit:.2f}" for limit in classes.BELOW)
     origin = measured.origin_in([r.environment for r in drawn])
     yield CLASSES.format(below=below, missed=classes.MISSED, origin=origin)
-    if figures.of_classes(folder):
-        yield f"![speed of every class, a dot a case]({PICTURE.format(folder.name).removeprefix('docs/')})\n"
+    if picture := _picture("", folder, "classes", ""):
+        yield picture + "\n"
     yield classes.markdown_table(results) + "\n"
     worst = [
         f"- {PACKAGES[package]} {line}"

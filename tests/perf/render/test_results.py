@@ -5,6 +5,7 @@ from stand_ins import record
 
 from perf import ROOT
 from perf.measure import records
+from perf.measure.models.one import EAGER, FORWARD, GRAPH, Row
 from perf.render import figures, measured, results
 
 
@@ -96,7 +97,7 @@ def test_the_page_has_wins_and_losses(folder):
     assert "| 3x4 | cuBLAS 20.0 (18.0-22.0) | `won` | 10.0 (9.00-11.0) | 2.00 | `lost` | 40.0 (36.0-44.0) | 0.50 |" in page
     assert "| [smoke](#smoke) | 1 | 2.00 | 2.00 | 1 / 0 / 0 | 0.50 | 0.50 | 0 / 0 / 1 |" in page
     assert "Suite `smoke`: a GPU, 2026-11-22, torch 2, Triton 3, CUDA 13.\n" in page and "0123" not in page
-    assert results.NO_CLASSES in page
+    assert page.index(results.NO_MODELS) < page.index(results.NO_CLASSES)
 
 
 def test_a_suite_is_divided_by_precision_where_each_has_enough_cases():
@@ -151,11 +152,30 @@ def test_the_picture_of_classes_has_every_case_and_no_commit(of_classes):
     assert "512x512x512 fp16 NN: 0.50; 1 without a time" in picture.svg()
 
 
-def test_readme_has_the_picture_once_there_are_records(of_classes, monkeypatch):
-    monkeypatch.setattr(measured, "RESULTS", of_classes.parent)
-    text = results.of_readme(of_classes.name)
-    assert f"(docs/charts/{of_classes.name}/classes.svg)" in text and "| 16-bit large | 2 |" in text
-    assert results.of_readme("none") == results.NO_CLASSES
+@pytest.fixture
+def of_models(of_classes):
+    """The same folder with a model, on which CUDA takes 4 ms where torch takes 5."""
+    times = {whose: {GRAPH: {"median_us": us}, EAGER: {"median_us": us}} for whose, us in (("torch", 5e3), ("cuda", 4e3))}
+    environment = timed("torch", "t", 1).environment
+    found = {"replaced": {"cuda": 54}, "layers": 54, "times": times, "error": {"torch": 1e-3, "cuda": 1e-3}, "ok": True}
+    row = Row("resnet50", "ResNet-50", "bfloat16", "8 images", FORWARD, **found, environment=environment)
+    records.write_json(of_classes / "models.json", [row])
+    return of_classes
+
+
+def test_models_are_before_the_classes(of_models):
+    page = results._of_gpu(of_models)
+    assert page.index("### Whole models") < page.index(f"](charts/{of_models.name}/models.svg)") < page.index("### Classes")
+    assert "| ResNet-50 | bfloat16 | 8 images | cuda | 54 of 54 | 1.25 | 1.25 |" in page and results.NO_MODELS not in page
+
+
+def test_readme_has_pictures_and_tables_once_there_are_records(of_models, monkeypatch):
+    monkeypatch.setattr(measured, "RESULTS", of_models.parent)
+    text = results.of_readme(of_models.name)
+    for name, row in (("models", "| ResNet-50 |"), ("classes", "| 16-bit large | 2 |")):
+        assert f"(docs/charts/{of_models.name}/{name}.svg)" in text and row in text
+    assert text.index("models.svg") < text.index("classes.svg") and text.count("<details>") == text.count("</details>") == 2
+    assert results.of_readme("none") == f"{results.NO_MODELS}\n\n{results.NO_CLASSES}"
 
 
 def test_without_a_time_there_is_no_picture(folder):
