@@ -15,9 +15,8 @@ from tritonkernels.target import Target
 from ...measure import packed, records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
 from ...offline import sass
-from .. import measured, noise
+from .. import classes, measured, models, noise
 from ..choice import named
-from ..classes import ClassResult, of_records
 from ..measured import PACKAGES
 
 IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
@@ -97,8 +96,9 @@ class Gpu:
     folder: Path
     target: Target | None  # None for a GPU whose figures are not known
     suites: dict[str, list[measured.Case]]
+    classes: list[classes.ClassResult]
+    models: list[dict]  # rows of `perf models`
     cases: list[Case] = field(default_factory=list)
-    classes: list[ClassResult] = field(default_factory=list)
     drawn: list[Case] = field(default_factory=list)  # of the classes, which are their groups
     origins: list[Origin] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
@@ -133,7 +133,7 @@ class Gpu:
 def gpus(root):
     """The Gpu of each folder of records: of `root` itself if it has files of them, else of its folders."""
     folders = [root] if any(root.glob("*.json*")) else measured.gpus(root)
-    return [own for own in map(gpu, folders) if own.cases or own.classes]
+    return [own for own in map(gpu, folders) if own.cases or own.classes or own.models]
 
 
 def home(op, design):
@@ -144,12 +144,11 @@ def home(op, design):
 
 
 def gpu(folder):
-    suites = measured.suites(folder)
-    sweep = _sweep(folder)
+    suites, sweep, drawn, of_models = measured.suites(folder), _sweep(folder), measured.drawn(folder), models.rows_of(folder)
     devices = [cases[0].vendor.target for cases in suites.values()] + [e["device"] for e, _ in sweep.values()]
-    devices += [r.target for r in measured.drawn(folder)]
+    devices += [r.target for r in drawn] + [row["environment"]["device"] for row in of_models]
     name = devices[0] if devices else ""
-    own = Gpu(name, folder, known(name), suites)
+    own = Gpu(name, folder, known(name), suites, classes.of_records(drawn), of_models)
     for suite, cases in suites.items():
         for op in dict.fromkeys(case.op for case in cases):
             for group, part in measured.parts(suite, [case for case in cases if case.op == op]).items():
@@ -157,9 +156,8 @@ def gpu(folder):
     shapes = {}
     for (key, package), (environment, row) in sweep.items():
         shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
-    drawn = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
-    own.cases += sorted(drawn, key=lambda case: case.problem.flops)
-    own.classes += of_records(measured.drawn(folder))
+    random = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
+    own.cases += sorted(random, key=lambda case: case.problem.flops)
     own.drawn += [_of_suite(own, case, group) for group, case in _judged(own.classes)]
     own.missing += _failures(folder)
     own.codes += _codes(own)
