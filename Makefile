@@ -5,7 +5,7 @@
 # make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3;
 #                 STEP=gemm: of one operation or check; GATE="--quick --minutes 9": its options
 # make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
-# make report     report.html: one page of all records, heat maps, ladders, rooflines, losses and wins
+# make report     build/report/index.html: pages of all records: classes and models, and for each operation every loss and win, ladders, rooflines
 # make docs       tables and charts of the docs, from records and designs
 # make lint       style
 PYTHON ?= python3

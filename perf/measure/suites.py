@@ -17,19 +17,13 @@ one.
 and in a batch. A single call is as short as the events around it, so each case is timed as several calls in a row: with
 operands that together exceed L2 ("rotating") and, where they fit, with operands that stay in L2 ("resident"). All other cases
 are single calls after a flush of L2.
-
-`random` is what nothing was fitted to: products drawn from every family of shapes.py with a seed of their own. Compared is what
-a call gets that names no design.
 """
 
-import functools
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from . import shapes
 from .cases import LAYOUTS, Operand, conv2d, gemm, gemv, layer, matmul, scales
 
 HALVES, E4M3 = (torch.float16, torch.bfloat16), torch.float8_e4m3fn
@@ -84,23 +78,6 @@ GEMV = (
     gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
     gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
 )
-
-
-class Drawn(Sequence):
-    """Random cases of an operation, drawn when they are first needed: that takes half a second."""
-
-    def __init__(self, op, number, seed):
-        self._drawn = op, number, seed
-
-    @functools.cached_property
-    def _cases(self):
-        return tuple(shapes.named(shape) for shape in shapes.draw(*self._drawn))
-
-    def __len__(self):
-        return self._drawn[1]
-
-    def __getitem__(self, index):
-        return self._cases[index]
 
 
 SUITES = {
@@ -235,5 +212,4 @@ SUITES = {
         *(matmul(4096, n, 4096, torch.float16, gpu_only=True) for n in (4095, 4097, 1000, 333)),
         *(matmul(n, n, n, torch.float16, gpu_only=True) for n in (4095, 4097)),
     ),
-    "random": Drawn("matmul", 180, seed=2056),
 }

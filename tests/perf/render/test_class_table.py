@@ -41,7 +41,7 @@ def results():
         failed("4x4", "triton", "refused: no fit"),
         *case("4x4", 1.0, cuda=1.0),  # 1
         *case("0x0", 1.0, class_="fp64", triton=1.0),
-        row(suite="random", case=f"{CLASS}: 9x9", implementation="triton"),
+        row(suite="llm", case=f"{CLASS}: 9x9", implementation="triton"),
         row(case="no class: 9x9", implementation="triton"),
     ]
     return classes.of_records(rows)
