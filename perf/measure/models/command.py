@@ -62,7 +62,7 @@ def main(options, parser):
     rows = _kept(options.json, origin, names) if options.json else []
     done = {(row["model"], row["dtype"]) for row in rows}
     wanted = [(key, dtype) for key, dtype in _subjects(options) if (key, dtype) not in done]
-    with contextlib.closing(measured(wanted, options.implementation, options.budget, until)) as found:
+    with contextlib.closing(measured(wanted, options.implementation, options.budget, until, device.type == "cuda")) as found:
         for row in found:
             rows.append(asdict(row) | {"environment": origin})
             if options.json:
@@ -97,11 +97,11 @@ def _kept(path, origin, names):
     return [row for row in rows if (row["model"], row["dtype"]) not in failed]
 
 
-def measured(subjects, packages, budget, until):
+def measured(subjects, packages, budget, until, on_gpu=True):
     """The Rows of (model, dtype) each, as they come: as many models as there are cores prepare at a time, then take turns."""
     cores, ready = os.cpu_count(), []
     for key, dtype in subjects:
-        if why := zoo.missing(zoo.MODELS[key]):
+        if why := zoo.missing(zoo.MODELS[key], dtype, on_gpu):
             yield unmeasured(key, dtype, why)
         else:
             ready.append((key, dtype))

@@ -61,7 +61,8 @@ def whisper(small):
 
     width = {"d_model": 64, "encoder_attention_heads": 2, "encoder_ffn_dim": 96, "max_source_positions": 20}
     whole = {"d_model": 768, "encoder_attention_heads": 12, "encoder_ffn_dim": 3072}  # of Whisper-small
-    config = WhisperConfig(num_mel_bins=80, encoder_layers=1 if small else 12, decoder_layers=1, **(width if small else whole))
+    unused = {"decoder_layers": 1, "decoder_attention_heads": 2}
+    config = WhisperConfig(num_mel_bins=80, encoder_layers=1 if small else 12, **unused, **(width if small else whole))
     return WhisperModel(config).get_encoder()
 
 
@@ -92,8 +93,13 @@ def _of_images(title, build, **options):
 
 WHOLE, CONVOLUTIONAL = ("bf16", "fp32", "tf32"), {"channels_last": True}
 MODELS: dict[str, Model] = {
-    "resnet50": _of_images("ResNet-50", of_timm("resnet50", layers=(1, 1, 1, 1)), dtypes=WHOLE, **CONVOLUTIONAL),
-    "convnext": _of_images("ConvNeXt-T", of_timm("convnext_tiny", depths=(1, 1), dims=(16, 32)), **CONVOLUTIONAL),
+    "resnet50": _of_images(
+        "ResNet-50",
+        of_timm("resnet50", layers=(1, 1, 1, 1), channels=(8, 8, 16, 16), stem_width=8),
+        dtypes=WHOLE,
+        **CONVOLUTIONAL,
+    ),
+    "convnext": _of_images("ConvNeXt-T", of_timm("convnext_tiny", depths=(1, 1, 1, 1), dims=(8, 16, 16, 32)), **CONVOLUTIONAL),
     "efficientnet": _of_images("EfficientNet-B0", of_timm("efficientnet_b0"), **CONVOLUTIONAL),
     "regnet": _of_images("RegNetY-3.2", of_timm("regnety_032"), **CONVOLUTIONAL),
     "vit": _of_images("ViT-S", of_timm("vit_small_patch16_224", img_size=32, depth=1, embed_dim=64, num_heads=2), dtypes=WHOLE),
@@ -107,8 +113,10 @@ MODELS: dict[str, Model] = {
 }
 
 
-def missing(model):
-    """Why the model cannot be made here, or None."""
+def missing(model, dtype, on_gpu):
+    """Why the model cannot be measured here, or None."""
+    if dtype == "tf32" and not on_gpu:
+        return "torch has no TF32 without a GPU"
     if importlib.util.find_spec(model.package) is None:
         return f"{model.package} is not installed: pip install 'tritonkernels[models]'"
     return None

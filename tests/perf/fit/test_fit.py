@@ -108,7 +108,8 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
         shuffled = [shape._replace(judges=True) for shape in shapes(20)]
         random.Random(seed).shuffle(shuffled)
         monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
-        monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
+        row = {"suite": "smoke", "environment": {"date": "", "commit": "abc+def"}}
+        monkeypatch.setattr(timed.records, "read_rows", lambda path: [row])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
         judged = tmp_path / f"{seed}.md"
         assert main(["fit", "--records", "of.json", "--judged", str(judged)]) == 0
