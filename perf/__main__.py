@@ -24,8 +24,9 @@ COMMANDS = {
     "doctor": "offline.doctor",
     "report": "render.report.command",
     "docs": "render.docs",
+    "site": "render.site.command",
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs")  # they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs", "site")  # they need its examples, tests or docs, or write into it
 
 
 def main(argv=None):
