@@ -51,7 +51,8 @@ def _problem(path, tag, address, pages, site):
         return None
     if parts.scheme or parts.netloc:
         return None if tag == "a" else "is loaded from elsewhere"
-    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    folder = site if parts.path.startswith("/") else path.parent  # the page that a server shows for all missing ones
+    target = (folder / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
     if not target.is_relative_to(site) or not target.is_file():
         return "does not exist"
     if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:

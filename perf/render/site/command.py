@@ -17,7 +17,8 @@ from ... import ROOT
 from . import api, check, pages
 
 SITE = ROOT / "build/site"
-CONFIG, WORKER = (Path(__file__).with_name(name) for name in ("zensical.toml", "iframe-worker.js"))
+HERE = Path(__file__).parent
+ASSETS = ("iframe-worker.js", "site.css")
 
 
 def add_arguments(parser):
@@ -43,9 +44,10 @@ def build(folder):
     _run("perf", "twins", "--out", folder / "pages/twins", "--docs", "../docs/{}.html")
     _run("perf", "report", "--out", folder / "pages/report.html")
     (folder / "pages/assets").mkdir()
-    shutil.copy(WORKER, folder / "pages/assets")
-    shutil.copy(CONFIG, folder)
-    _run("zensical", "build", "--strict", "--config-file", folder / CONFIG.name)
+    for name in ASSETS:
+        shutil.copy(HERE / name, folder / "pages/assets")
+    config = shutil.copy(HERE / "zensical.toml", folder)
+    _run("zensical", "build", "--strict", "--config-file", config)
     return folder / "site"
 
 

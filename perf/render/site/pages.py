@@ -13,7 +13,7 @@ CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 LINK = re.compile(r"\]\(\s*(?!\w+:)([^)\s#]+)")  # its file, if it names one
 COPIED = (".svg", ".png", ".json")
 LANGUAGES = {".py": "python", ".cuh": "cuda", ".cpp": "cpp", ".h": "cpp"}
-SOURCE = "---\nsearch:\n  exclude: true\nhide: [toc]\n---\n\n"
+SOURCE = "---\nsearch:\n  exclude: true\nhide: [navigation, toc]\n---\n\n"
 
 
 def write(folder, generated, root=ROOT):
