@@ -23,10 +23,12 @@ COMMANDS = {
     "inspect": "offline.inspection",
     "doctor": "offline.doctor",
     "report": "render.report.command",
+    "twins": "render.twins.command",
     "docs": "render.docs",
     "site": "render.site.command",
 }
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "docs", "site")  # they need its examples, tests or docs, or write into it
+# they need its examples, tests or docs, or write into it
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs", "site")
 
 
 def main(argv=None):

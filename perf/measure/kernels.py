@@ -31,7 +31,7 @@ def reached(files):
     found, open_ones = set(), set(files)
     while open_ones:
         found |= open_ones
-        open_ones = {used for file in open_ones for used in _used(file) if _holds_kernels(used)} - found
+        open_ones = {used for file in open_ones for _, used in uses(file)} - found
     return found
 
 
@@ -41,13 +41,19 @@ def own(op):
     return {path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".cuh")}
 
 
-def _used(file):
-    text = file.read_text()
-    for dots, module, names in IMPORT.findall(text):
+def uses(file):
+    """((start, end), path) of the places in the file's text that import or include, in their order, and of what they name:
+    files of operations and of what these share."""
+    text, found = file.read_text(), []
+    for match in IMPORT.finditer(text):
+        dots, module, names = match.groups()
         folder = (file.parents[len(dots) - 1] if dots else ROOT).joinpath(*module.split("."))
-        yield from (folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", names)))
-    for name in HEADER.findall(text):
-        yield from (Path(os.path.normpath(file.parent / name)), ROOT / "cuda_reference" / name)
+        named = (folder.with_suffix(".py"), *(folder / f"{name}.py" for name in re.findall(r"\w+", names)))
+        found += [(match.span(), path) for path in named]
+    for match in HEADER.finditer(text):
+        named = (Path(os.path.normpath(file.parent / match[1])), ROOT / "cuda_reference" / match[1])
+        found += [(match.span(), path) for path in named]
+    return sorted({(place, path) for place, path in found if _holds_kernels(path)})
 
 
 def _holds_kernels(path):
@@ -72,10 +78,10 @@ def outdated(path: Path, cases):
     if not rows:
         return float("inf")
     missing = {(case.op, case.name) for case in cases} - {(row["op"], row["case"]) for row in rows}
-    return len(missing) + sum(not (row["ok"] and _is_current(row)) for row in rows)
+    return len(missing) + sum(not (row["ok"] and is_current(row)) for row in rows)
 
 
-def _is_current(row):
+def is_current(row):
     """Whether the kernels of its operation are today's, and those of the operation whose design it is (gemv.naive)."""
     measured = row["environment"].get("kernels", {})
     return all(measured.get(op) == digests()[op] for op in {row["op"], *(row["design"] or "").split(".")} & digests().keys())

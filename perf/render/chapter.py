@@ -67,10 +67,11 @@ def filled(text, fillers):
     return MARKED.sub(fill, text)
 
 
-def rungs():
-    """(the rung before, the rung) of each marker of the ladder; the first has none before it."""
-    for match in MARKED.finditer(CHAPTERS[0].read_text()):
-        if match[1] == "rung":
+def rungs(op="gemm"):
+    """(the rung before, the rung) of each marker of the ladder in the operation's chapter; the first has none before it."""
+    page = DOCS / f"{op}.md"
+    for match in MARKED.finditer(page.read_text() if page in CHAPTERS else ""):
+        if match[1] in ("rung", "step"):
             yield _names(match[2].split())
 
 
@@ -111,11 +112,16 @@ def others(op):
 
 def diff(before, after):
     """The page of the unified diff of two rungs."""
-    texts = [(ROOT / "cuda_reference/gemm" / f"{name}.cuh").read_text().splitlines() for name in (before, after)]
-    lines = difflib.unified_diff(*texts, f"{before}.cuh", f"{after}.cuh", lineterm="", n=2)
-    body = "\n".join(line.rstrip() for line in lines)
+    body = "\n".join(difference(*(ROOT / "cuda_reference/gemm" / f"{name}.cuh" for name in (before, after))))
     files = " to ".join(f"[{name}.cuh](../../cuda_reference/gemm/{name}.cuh)" for name in (before, after))
     return f"# From {before} to {after}\n\n{files}; [the chapter](../gemm.md#{after}).\n\n```diff\n{body}\n```\n"
+
+
+def difference(before, after):
+    """The lines of the unified diff of two files."""
+    texts = (file.read_text().splitlines() for file in (before, after))
+    lines = difflib.unified_diff(*texts, before.name, after.name, lineterm="", n=2)
+    return [line.rstrip() for line in lines]
 
 
 def speeds(gpu, suite):

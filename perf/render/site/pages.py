@@ -1,6 +1,7 @@
 """The pages of the site: a folder of Markdown that mirrors the repository, with a page for each file that the docs link to.
 
-So a link leads to the same place here and on GitHub, be it to a chapter, a source file, a folder or a notebook.
+So a link leads to the same place here and on GitHub, be it to a chapter, a source file, a folder or a notebook. A link to a
+design's file leads to the page that has it beside its twin.
 """
 
 import json
@@ -8,6 +9,7 @@ import os
 import re
 
 from ... import ROOT
+from ..twins.pages import of_source
 
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 LINK = re.compile(r"\]\(\s*(?!\w+:)([^)\s#]+)")  # its file, if it names one
@@ -56,6 +58,9 @@ def relinked(text, path, root=ROOT):
 
     def lead(match):
         other = (here / match[1]).resolve()
+        twin = of_source(other.relative_to(root))
+        if twin:
+            return "](" + os.path.relpath(f"twins/{twin}", address(path, root).parent)
         linked.append(other / "README.md" if (other / "README.md").exists() else other)
         return "](" + os.path.relpath(address(linked[-1], root), address(path, root).parent)
 
