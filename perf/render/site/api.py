@@ -2,8 +2,6 @@
 
 import ast
 import re
-from dataclasses import dataclass
-from pathlib import Path
 
 from ... import ROOT
 
@@ -16,17 +14,9 @@ MODULES = {  # the names that their page has
     "cuda_reference": None,
 }
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
-WIDTH = 96
-NAMED = re.compile(r"([\w*]+(?:, [\w*]+)*) +(\S.*)")  # a line of a list of arguments
+WIDTH = 96  # of a signature's line
+NAMED = re.compile(r"^([\w*]+(?:, [\w*]+)*) +(\S.*)")  # a line of a list of arguments
 DEFINED = re.compile(NAMED.pattern.replace(" +(", " {2,}("))  # its first line: two spaces or more between name and text
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A function or class, and the file that has it."""
-
-    node: ast.AST
-    file: Path
 
 
 def markdown():
@@ -42,9 +32,10 @@ def _section(module, names):
     for name in names or _public(tree):
         found = definition(name, file)
         if found:
-            link = f"[source](../{found.file.relative_to(ROOT)})"
-            code = f"```python\n{signature(found.node)}\n```"
-            yield f"### {module}.{name}\n\n{code}\n\n{prose(ast.get_docstring(found.node))}{link}\n\n"
+            node, where = found
+            code = f"```python\n{signature(node)}\n```"
+            link = f"[source](../{where.relative_to(ROOT)})"
+            yield f"### {module}.{name}\n\n{code}\n\n{prose(ast.get_docstring(node))}{link}\n\n"
 
 
 def _file(path):
@@ -60,10 +51,10 @@ def _public(tree):
 
 
 def definition(name, file):
-    """The function or class that a file defines or imports under a name; None for another kind of name."""
+    """The node of the function or class that a file defines or imports under a name, and its file; None for another name."""
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, DEFINITIONS) and node.name == name:
-            return Definition(node, file)
+            return node, file
         if isinstance(node, ast.ImportFrom) and name in (alias.asname or alias.name for alias in node.names):
             package = file.parents[node.level - 1] if node.level else ROOT
             return definition(name, _file(package.joinpath(*(node.module or "").split("."))))

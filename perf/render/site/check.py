@@ -1,4 +1,4 @@
-"""What is wrong with a built site: links and anchors that lead nowhere, and anything that a browser would load from elsewhere."""
+"""What is wrong with a built site: links that lead nowhere, and what a browser would load from elsewhere."""
 
 import re
 from html.parser import HTMLParser

@@ -17,6 +17,7 @@ from ... import ROOT
 from . import api, check, pages
 
 SITE = ROOT / "build/site"
+API = ROOT / "docs/api.md"  # made for the site only
 HERE = Path(__file__).parent
 ASSETS = ("iframe-worker.js", "site.css")
 
@@ -40,7 +41,7 @@ def main(options, parser):
 
 def build(folder):
     """Builds it in an empty folder, and returns the folder of the site in there."""
-    pages.write(folder / "pages", {ROOT / "docs/api.md": api.markdown()})
+    pages.write(folder / "pages", {API: api.markdown()})
     _run("perf", "twins", "--out", folder / "pages/twins", "--docs", "../docs/{}.html")
     _run("perf", "report", "--out", folder / "pages/report.html")
     (folder / "pages/assets").mkdir()

@@ -268,7 +268,9 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
 @pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
 def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
     """At the widths of a phone, a small and a large screen, with all parts unfolded: nothing is wider than the page, or cut."""
-    shown = [(twin_of("gemm", "tiled"), width) for width in (390, 1100, 1600)] + [(twin_of(*LARGEST), width) for width in (390, 1100, 1600)]
+    shown = [(twin_of("gemm", "tiled"), width) for width in (390, 1100, 1600)] + [
+        (twin_of(*LARGEST), width) for width in (390, 1100, 1600)
+    ]
     for twin, _ in shown:
         (tmp_path / f"{twin.rung.name}.html").write_text(text_of(twin.op, twin.rung.name))
     probe = """
