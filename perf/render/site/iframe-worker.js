@@ -1,5 +1,7 @@
 // Search from disk: a browser starts no Worker from a file: address, so the worker's script runs in a hidden frame.
-if (location.protocol === "file:")
+if (location.protocol === "file:") {
+  const message = (data) => new MessageEvent("message", { data: structuredClone(data) });
+
   window.Worker = class {
     constructor(url) {
       const frame = document.body.appendChild(document.createElement("iframe"));
@@ -8,7 +10,7 @@ if (location.protocol === "file:")
       this.scope.document.open();
       this.scope.document.write("<!doctype html><body></body>");
       this.scope.document.close();
-      this.scope.postMessage = (data) => this.onmessage(new MessageEvent("message", { data }));
+      this.scope.postMessage = (data) => this.onmessage(message(data));
       const script = this.scope.document.createElement("script");
       this.loaded = new Promise((resolve) => (script.onload = resolve));
       script.src = url;
@@ -16,10 +18,12 @@ if (location.protocol === "file:")
     }
 
     postMessage(data) {
-      this.loaded.then(() => this.scope.dispatchEvent(new MessageEvent("message", { data })));
+      const copy = message(data); // of what the data are now
+      this.loaded.then(() => this.scope.dispatchEvent(copy));
     }
 
     terminate() {
       this.scope.frameElement.remove();
     }
   };
+}
