@@ -43,7 +43,7 @@ def build(folder):
     """Builds it in an empty folder, and returns the folder of the site in there."""
     pages.write(folder / "pages", {API: api.markdown()})
     _run("perf", "twins", "--out", folder / "pages/twins", "--docs", "../docs/{}.html")
-    _run("perf", "report", "--out", folder / "pages/report.html")
+    _run("perf", "report", "--out", folder / "pages/report")
     (folder / "pages/assets").mkdir()
     for name in ASSETS:
         shutil.copy(HERE / name, folder / "pages/assets")
