@@ -267,22 +267,28 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
 
 @pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
 def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
-    """At the widths of a phone, a small and a large screen, with all parts unfolded: nothing is wider than the page, or cut."""
-    shown = [(twin_of("gemm", "tiled"), width) for width in (390, 1100, 1600)] + [
-        (twin_of(*LARGEST), width) for width in (390, 1100, 1600)
-    ]
+    """On a phone, a small and a large screen, with all parts unfolded: nothing is wider than the page, cut, or moved."""
+    tiled, largest = twin_of("gemm", "tiled"), twin_of(*LARGEST)
+    shown = [(tiled, 390), (tiled, 1100), (tiled, 1600), (largest, 390)]
     for twin, _ in shown:
         (tmp_path / f"{twin.rung.name}.html").write_text(text_of(twin.op, twin.rung.name))
     probe = """
         const page = frame.contentDocument, lines = [...page.querySelectorAll(".l")];
         const seen = () => lines.filter((line) => line.checkVisibility()).length, folded = seen();
         for (const fold of page.querySelectorAll("details")) fold.open = true;
-        const cut = [...page.querySelectorAll(".l, pre, td")].filter((x) => x.scrollWidth > x.clientWidth).length;
+        const cut = [...page.querySelectorAll(".l, .code, td")].filter((x) => x.scrollWidth > x.clientWidth).length;
+        const start = (line) => {
+            const range = page.createRange();
+            range.setStart(line, 0);
+            range.setEnd(page.createTreeWalker(line, 4).nextNode(), 1);
+            return range.getBoundingClientRect().left - line.getBoundingClientRect().left;
+        };
+        const moved = lines.filter((line) => line.checkVisibility() && Math.abs(start(line)) > 1).length;
         const [left, right] = [...page.querySelectorAll("#triton, #cuda")].map((x) => x.getBoundingClientRect());
         const gpus = () => [...page.querySelectorAll(".gpu")].filter((x) => x.offsetHeight).map((x) => x.id), first = gpus();
         [...page.querySelectorAll("label")].at(-1).click();
-        const found = [page.documentElement.scrollWidth, cut, folded < seen(), left.top === right.top, ...first, ...gpus()];
-        frame.title = found.join(" ");
+        const width = page.documentElement.scrollWidth;
+        frame.title = [width, cut, moved, folded < seen(), left.top === right.top, ...first, ...gpus()].join(" ");
     """
     frames = "".join(
         f'<iframe width="{width}" height="900" style="border: 0" src="{twin.rung.name}.html" onload="probe(this)"></iframe>'
@@ -300,6 +306,6 @@ def test_a_browser_wraps_lines_unfolds_parts_and_switches_gpus(tmp_path):
     ]
     options += ["--no-first-run", "--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run([CHROMIUM, *options, f"file://{frame}"], capture_output=True, text=True, timeout=120)
-    first, *_, last = (gpu.name for gpu in machine.gpus(twin_of("gemm", "tiled")))
-    expected = [f"{width} 0 true {str(width > 900).lower()} {first} {last}" for _, width in shown]
+    first, *_, last = (gpu.name for gpu in machine.gpus(tiled))
+    expected = [f"{width} 0 0 true {str(width > 900).lower()} {first} {last}" for _, width in shown]
     assert re.findall(r'<iframe[^>]* title="([^"]*)"', done.stdout) == expected, done.stderr
