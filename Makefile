@@ -4,7 +4,7 @@
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it
 # make gpu        prove the library on this machine's GPU, in resumable steps, with the Python that has torch: PYTHON=python3; GATE="--minutes 9": its options
 # make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
-# make report     report.html: one page of all records, heat maps, ladders, rooflines, losses and wins
+# make report     build/report/index.html: pages of all records: classes and models, and for each operation every loss and win, ladders, rooflines
 # make docs       tables and charts of the docs, from records and designs
 # make docs-site  the docs as a web site: build/site/index.html, with search, the API, twin pages and the report
 # make lint       style

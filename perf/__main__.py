@@ -15,6 +15,7 @@ COMMANDS = {
     "tune": "measure.tune",
     "calibrate": "measure.calibrate",
     "torch": "measure.in_torch",
+    "models": "measure.models.command",
     "fit": "fit.command",
     "errors": "measure.errors",
     "counters": "measure.counters",

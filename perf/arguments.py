@@ -26,6 +26,13 @@ def folder(name):
     return path
 
 
+def count(text):
+    """A whole number above zero; a type of argparse."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
 def positive(unit):
     """The type of a finite number of `unit` above zero."""
 

@@ -23,7 +23,7 @@ from ..render import choice
 from ..render.table import print_table
 from . import counted, evaluate, remade, residuals, table, timed
 
-HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst", "torch / chosen")
+HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst")
 
 
 def add_arguments(parser):
@@ -76,5 +76,4 @@ def _rows(half, runs, designs, trees):
     own = evaluate.outcomes([run for run in runs if run.shape.half == half], designs, trees)
     for package in dict.fromkeys(outcome.chosen.package for outcome in own):
         s = evaluate.summary([outcome for outcome in own if outcome.chosen.package == package])
-        torch = "" if s.torch is None else f"{s.torch:.3f}"
-        yield [half, package, str(s.shapes), f"{s.mean:.3f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}", torch]
+        yield [half, package, str(s.shapes), f"{s.mean:.3f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}"]

@@ -23,12 +23,6 @@ class Outcome(NamedTuple):
     def lost(self):
         return self.chosen.run.seconds / self.best.run.seconds
 
-    @property
-    def against_torch(self):
-        """torch's time over the chosen one's; None where torch was not timed."""
-        torch = self.chosen.shape.torch
-        return torch / self.chosen.run.seconds if torch else None
-
 
 def outcomes(runs, sustained, trees):
     """The Outcome of each shape and package of Counted runs, which are in the order of `counted`; `trees` by learned.key_of."""
@@ -50,8 +44,6 @@ class Summary(NamedTuple):
     p99: float
     fine: float  # share at most FINE
     worst: float
-    torch: float | None  # geometric mean of torch's time over the chosen one's
-    ahead: float | None  # share at or above torch
 
     @property
     def passes(self):
@@ -60,7 +52,6 @@ class Summary(NamedTuple):
 
 def summary(outcomes):
     lost = sorted(outcome.lost for outcome in outcomes)
-    against = [ratio for outcome in outcomes if (ratio := outcome.against_torch)]
     return Summary(
         len(lost),
         statistics.geometric_mean(lost),
@@ -68,8 +59,6 @@ def summary(outcomes):
         _percentile(lost, 99),
         sum(x <= FINE for x in lost) / len(lost),
         lost[-1],
-        statistics.geometric_mean(against) if against else None,
-        sum(x >= 1 for x in against) / len(against) if against else None,
     )
 
 

@@ -1,19 +1,17 @@
 """Timed shapes: the records of a GPU, as fits and the report of the choice read them."""
 
-import functools
 import json
 from typing import Any, NamedTuple
 
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from ..measure import records, shapes, sweep_records
+from ..measure import classes, records, shapes, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
-from ..measure.suites import SUITES
 from ..measure.sweep_records import problem_of
 from ..render import measured
-from ..render.measured import RANDOM, RESULTS
+from ..render.measured import RESULTS
 
 RESIDENT = "resident"  # in the case's name: its times lack DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
@@ -56,14 +54,14 @@ class OfGpu(NamedTuple):
 
 
 def of_architecture(arch):
-    """The Targets of the architecture that have records, sorted by name."""
-    targets = (Target.named(folder.name) for folder in sorted(RESULTS.iterdir()) if folder.is_dir())
+    """The Targets of the architecture that have records, the newest first."""
+    targets = (Target.named(folder.name) for folder in measured.gpus())
     return [target for target in targets if target.arch == arch]
 
 
 def of_gpu(gpu, paths=None):
-    """Of the GPU's records but the products of the suite that nothing is fitted to, or of the files named."""
-    folder, given = RESULTS / gpu, paths is not None
+    """Of the GPU's records or of the files named. Nothing is fitted to records of classes, which speed is judged by."""
+    folder = RESULTS / gpu
     paths = paths or [*sweep_records.files(folder), *measured.files(folder)]
     found, environments = [], []
     for path in paths:
@@ -72,21 +70,12 @@ def of_gpu(gpu, paths=None):
             found += map(of_sweep, rows)
             environments += [row.environment for row in rows]
         else:
-            rows = [row for row in records.read_rows(path) if given or row["suite"] != RANDOM]
+            rows = [row for row in records.read_rows(path) if row["suite"] != classes.SUITE]
             found += of_suite(rows)
             environments += [row["environment"] for row in rows]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
-    if not given:
-        found = [shape for shape in found if shape.key not in _of_random()]  # another suite may have one of them
     ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
     return OfGpu(ordered, newest["commit"].partition("+")[0], newest["date"])
-
-
-@functools.cache
-def _of_random():
-    """The keys of the products of RANDOM."""
-    problems = [shapes.prepared(case).problem for case in SUITES[RANDOM]]
-    return {shapes.key_of(problem.op, problem.describe()) for problem in problems}
 
 
 def of_sweep(row):

@@ -106,17 +106,55 @@ def renew():
         converted.copy_(weight)
 
 
+def _layouts(image):
+    """The layout of a batch of images, and the other one."""
+    if image.ndim != 4 or image.is_contiguous() == image.is_contiguous(memory_format=torch.channels_last):
+        raise UnsupportedError("the image has no other layout: it is not a batch, or in both layouts, or in neither")
+    both = torch.contiguous_format, torch.channels_last
+    return both if image.is_contiguous() else both[::-1]
+
+
+def _filters_in(layout, weight):
+    if weight.is_contiguous(memory_format=layout):  # as those of one channel are in both
+        return weight
+    if weight not in _filters:
+        _filters[weight] = weight.contiguous(memory_format=layout)
+    return _filters[weight]
+
+
 def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out, **options):
     """In channels_last where the operands are NCHW, and the other way round; the call converts the image and the result."""
-    if input.ndim != 4 or input.is_contiguous() == input.is_contiguous(memory_format=torch.channels_last):
-        raise UnsupportedError("the image has no other layout: it is not a batch, or in both layouts, or in neither")
-    own, other = torch.contiguous_format, torch.channels_last
-    if not input.is_contiguous():
-        own, other = other, own
-    if weight not in _filters:
-        _filters[weight] = weight.contiguous(memory_format=other)
-    result = torch.conv2d(input.contiguous(memory_format=other), _filters[weight], bias, **options)
+    own, other = _layouts(input)
+    result = torch.conv2d(input.contiguous(memory_format=other), _filters_in(other, weight), bias, **options)
     return result.contiguous(memory_format=own)
+
+
+def conv2d_input_in_the_other_layout(input_size, weight, grad_output, *, precision=None, out, **options):
+    own, other = _layouts(grad_output)
+    operands = _filters_in(other, weight), grad_output.contiguous(memory_format=other)
+    return torch.nn.grad.conv2d_input(input_size, *operands, **options).contiguous(memory_format=own)
+
+
+def conv2d_weight_in_the_other_layout(input, weight_size, grad_output, *, precision=None, out, **options):
+    own, other = _layouts(grad_output)
+    image, grad = (t.contiguous(memory_format=other) for t in (input, grad_output))
+    return torch.nn.grad.conv2d_weight(image, weight_size, grad, **options).contiguous(memory_format=own)
+
+
+def linear_over_patches(input, weight, bias=None, *, precision=None, out, stride=1, padding=0, dilation=1, groups=1):
+    """Where filters do not overlap, each patch of pixels is a row of a matrix, and the filters are that of torch.nn.Linear."""
+    (height, width), steps = weight.shape[2:], (stride, stride) if isinstance(stride, int) else tuple(stride)
+    plain = padding in (0, (0, 0), "valid") and dilation in (1, (1, 1)) and groups == 1 and input.ndim == 4
+    if not plain or steps != (height, width) or height * width == 1:
+        raise UnsupportedError("patches are what filters of more than a pixel cover that do not overlap, without padding")
+    last = not input.is_contiguous()  # rows are copied in the order of the filters' memory
+    patches = input.unfold(2, height, height).unfold(3, width, width)  # N, C, P, Q, R, S
+    order = (0, 2, 3, 4, 5, 1) if last else (0, 2, 3, 1, 4, 5)
+    rows, filters = patches.permute(order).flatten(3).flatten(0, 2), (weight.permute(0, 2, 3, 1) if last else weight).flatten(1)
+    result = torch.nn.functional.linear(rows, filters, bias)
+    images, _, p, q = patches.shape[:4]
+    result = result.view(images, p, q, -1).permute(0, 3, 1, 2)
+    return result if last else result.contiguous()
 
 
 def matmul(
@@ -168,6 +206,23 @@ def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
     if addend.ndim == 1:
         return torch.ops.aten._addmm_activation.out(addend, a, b, alpha=alpha, beta=beta, out=out)
     return torch.addmm(addend, a, b, alpha=alpha, beta=beta, out=out).relu_()
+
+
+def addmm_and_activation(a, b, *, bias=None, activation=None, beta=None, c=None, out, **others):
+    """As torch.nn.Linear and an activation after it: the sum is rounded to the result's type between the two."""
+    if activation not in _IN_PLACE or bias is None or beta_of(beta, c):
+        raise UnsupportedError("torch.addmm and an activation after it are a sum with a bias, then GELU or SiLU")
+    return _IN_PLACE[activation](addmm(a, b, bias=bias, out=out, **others))
+
+
+_IN_PLACE = {"gelu": torch.ops.aten.gelu_, "silu": torch.ops.aten.silu_}
+
+
+def matmul_with_fp32_sums(a, b, *, accumulate=None, out, **options):
+    """The product of fp8 whose sums are better than it needs: where fast ones will do, torch's others may be faster."""
+    if accumulate != "fast":
+        raise UnsupportedError("torch has two kinds of sums where fast ones of fp8 will do")
+    return matmul(a, b, out=out, **options)
 
 
 def matmul_by_cublaslt(a, b, *, out, **options):
@@ -232,9 +287,26 @@ def _fp8_product(a, b, scales, fast, out):
 BASELINES = {
     "gemm": (("addmm", gemm, True),),
     "gemv": (("addmv", gemv, True),),
-    "conv2d": (("conv2d", conv2d, False), ("conv2d in the other layout", conv2d_in_the_other_layout, False)),
-    "conv2d_input": (("nn.grad.conv2d_input", conv2d_input, False),),
-    "conv2d_weight": (("nn.grad.conv2d_weight", conv2d_weight, False),),
+    "conv2d": (
+        ("conv2d", conv2d, False),
+        ("conv2d in the other layout", conv2d_in_the_other_layout, False),
+        ("linear over patches", linear_over_patches, False),
+    ),
+    "conv2d_input": (
+        ("nn.grad.conv2d_input", conv2d_input, False),
+        ("nn.grad.conv2d_input in the other layout", conv2d_input_in_the_other_layout, False),
+    ),
+    "conv2d_weight": (
+        ("nn.grad.conv2d_weight", conv2d_weight, False),
+        ("nn.grad.conv2d_weight in the other layout", conv2d_weight_in_the_other_layout, False),
+    ),
     "conv2d_bias": (("sum", conv2d_bias, True),),
-    "matmul": (("matmul", matmul, True), ("addmm", addmm, True), ("matmul by cuBLASLt", matmul_by_cublaslt, True)),
+    "matmul": (
+        ("matmul", matmul, True),
+        ("addmm", addmm, True),
+        ("addmm and activation", addmm_and_activation, True),
+        ("matmul with fp32 sums", matmul_with_fp32_sums, True),
+        ("matmul by cuBLASLt", matmul_by_cublaslt, True),
+    ),
 }
+STEPWISE = (addmm_and_activation,)  # rounds the sum before the activation, as users' modules do

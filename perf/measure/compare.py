@@ -10,6 +10,11 @@ With --contender, your own kernel is: a Python function that is called as the op
     {"m": 4096, "n": 11008, "k": 4096, "dtype": "bfloat16", "b": "col"}     in the list of --shapes for matmul, gemm; gemv: m, n
     {"image": [8, 64, 56, 56], "weight": [64, 64, 3, 3], "padding": 1}      for conv2d
 
+With --suite classes, calls of each class that speed is judged by are drawn afresh from --seed. What a call gets that names no
+design is compared with torch's best way, and a table has each class, its goals and its five slowest cases. Cases whose rows are
+in --json already, of the same seed, kernels and GPU, are kept: a second call goes on where --minutes ended the first one. All
+GPUs that are visible share the cases.
+
 Exit status: 1 if a result breaks its bound, a run fails or something is slower than in --against; 2 for bad arguments; 130
 after Ctrl-C, which keeps the cases before it.
 """
@@ -20,8 +25,9 @@ from pathlib import Path
 from tritonkernels import OPS
 
 from ..arguments import writable
+from ..render import classes as by_class
 from ..render import plot, table
-from . import against, ahead, contenders, own, records
+from . import against, ahead, class_run, classes, contenders, own, records
 from .cases import read
 from .comparison import Comparison, GpuLost
 from .environment import add_commit
@@ -35,7 +41,7 @@ SMOKE = "smoke"
 def add_arguments(parser):
     parser.add_argument("--op", nargs="+", action="extend", choices=OPS, help="default: all")
     cases = parser.add_mutually_exclusive_group()
-    cases.add_argument("--suite", choices=SUITES, help=f"default: {SMOKE}")
+    cases.add_argument("--suite", choices=(*SUITES, classes.SUITE), help=f"default: {SMOKE}")
     cases.add_argument("--shapes", type=Path, metavar="FILE", help="a JSON list of cases of the operation of --op, instead")
     parser.add_argument(
         "--design",
@@ -88,6 +94,7 @@ def add_arguments(parser):
         help="show, plot or compare these instead of measuring; --suite, --op, --design, --implementation say which rows",
     )
     add_commit(parser)
+    class_run.add_arguments(parser)
 
 
 def _picture(name):
@@ -99,8 +106,11 @@ def _picture(name):
 
 
 def main(options, parser):
+    class_run.check(options, parser)
     if options.records:
         return _of_records(options, _asked_for(options, parser))
+    if options.suite == classes.SUITE:
+        return class_run.main(options)
     device = contenders.device()
     if options.against is not None and device.type != "cuda":
         parser.error("argument --against: without a GPU nothing is timed; --records FILE compares two files")
@@ -165,6 +175,8 @@ def _asked_for(options, parser):
         if getattr(options, name):
             parser.error(f"argument --{name}: nothing is measured with --records")
     there = [record for file in options.records for record in file]
+    if options.classes:
+        there = [r for r in there if r.case.partition(":")[0] in options.classes]
     rows = [r for r in there if options.suite in (None, r.suite) and (not options.op or r.op in options.op)]
     ours = [r for r in rows if r.implementation in (options.implementation or contenders.PACKAGES)]
     if options.design:
@@ -216,6 +228,8 @@ def _of_records(options, rows):
     _write(options, rows)
     if options.against is not None:
         return against.report(options.against, rows, options.threshold)
+    if options.suite == classes.SUITE:
+        return by_class.show(by_class.of_records(rows), options.quiet)
     _show(rows, options.quiet)
     print(_counted(rows) + _peers(rows))
     return _status(rows)

@@ -21,7 +21,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from . import baselines, contenders, tampering, timing
+from . import baselines, contenders, profiled, tampering, timing, ways
 from .cases import placed
 from .check import SUMMED, Checker, Finding, Output, thin_out
 from .environment import environment
@@ -50,7 +50,8 @@ class Entry:
     output: Output
     on: Callable[..., torch.Tensor]  # the call, given the positional operands
     writes_out: bool
-    transform: Callable[[dict], Any]  # a contender's
+    transform: Callable[[dict], Any]  # this and the next are a contender's
+    stepwise: bool = False
     computed: torch.Tensor | None = None  # what the last call returned
 
     def run(self, *args):
@@ -66,8 +67,8 @@ class Entry:
 
     def judge(self, checker, output, computed, **options):
         """The Finding on a result."""
-        transform = self.transform(self.record.config)
-        return checker.judge(self.problem, output, computed, self.writes_out, transform=transform, **options)
+        options |= {"transform": self.transform(self.record.config), "stepwise": self.stepwise}
+        return checker.judge(self.problem, output, computed, self.writes_out, **options)
 
     def graded(self, finding: Finding, limit=COARSEST):
         """The Finding, without its fault where a peer is merely of a smaller precision: from now on its row is of that one."""
@@ -92,12 +93,25 @@ class Entry:
 
 class Comparison:
     """`records` of the cases run so far, and `refusals`: (Record, why). `peers` is a peers.Entrants, `monitor` a Monitor, `own`
-    a user's own.Functions."""
+    a user's own.Functions. `thorough`: torch in all of its ways, and the kernels of each call by name."""
 
-    def __init__(self, suite, seed, designs, device, commit=None, implementations=None, peers=None, monitor=None, own=()):
+    def __init__(
+        self,
+        suite,
+        seed,
+        designs,
+        device,
+        commit=None,
+        implementations=None,
+        peers=None,
+        monitor=None,
+        own=(),
+        thorough=False,
+    ):
         self.records, self.refusals, self._own = [], [], [function.contender for function in own]
         self._suite, self._seed, self._device = suite, seed, device
         self._wanted, self._peers, self._monitor = (designs, implementations), peers, monitor or Monitor(device)
+        self._thorough, self._ways = thorough, ways.WAYS if thorough else baselines.BASELINES
         self._environment = environment(device, commit)
         self._clock = timing.GpuClock(device) if device.type == "cuda" else None
         self._watch, self._drawn = tampering.Watch(device), 0
@@ -107,17 +121,22 @@ class Comparison:
         prepared = importlib.import_module(f"tritonkernels.{case.op}").prepare(*args, **kwargs)
         checker = Checker(args, kwargs)
         with baselines.precision(prepared.problem.precision):
-            entries = []
+            entries, wrong = [], []
             peers = self._peers.of(case, prepared.problem, args, kwargs) if self._peers else ()
             for contender in itertools.chain(self._designs(case), self._own, peers):
                 entry = self._enter(case, contender, prepared, kwargs)
                 if self._first_run(case, entry, contender, checker, args, kwargs):
                     entries.append(entry)
+                elif entry.computed is not None and contender.implementation == "torch":
+                    wrong.append(entry)
             if self._clock and entries:
                 self._time(case, entries, checker, args, kwargs)
+            if self._clock and self._thorough:
+                for entry in (*entries, *wrong):
+                    entry.record.kernels = profiled.kernels(functools.partial(entry.run, *args))
 
     def _designs(self, case):
-        return contenders.contenders(case.op, *self._wanted, case.chosen and self._wanted[0] is None)
+        return contenders.contenders(case.op, *self._wanted, case.chosen and self._wanted[0] is None, self._ways)
 
     def _enter(self, case, contender, prepared, kwargs):
         problem = prepared.problem
@@ -140,7 +159,7 @@ class Comparison:
         )
         output = Output(prepared.result)
         on = functools.partial(contender.call, out=output.tensor, **kwargs)
-        return Entry(record, problem, output, on, contender.writes_out, contender.transform)
+        return Entry(record, problem, output, on, contender.writes_out, contender.transform, contender.stepwise)
 
     def _first_run(self, case, entry, contender, checker, args, kwargs):
         """Whether the contender's result is correct. Its record is kept unless it refuses the case."""
@@ -183,6 +202,10 @@ class Comparison:
             counts = self._calls(case, entries, args)
             copies = 0 if case.cache == "resident" else max(counts) - 1
             operands = [args, *([placed(t, self._device, copy=True) for t in args] for _ in range(copies))]
+            for entry in entries if copies else ():
+                if entry.record.implementation == "torch":  # what it keeps of operands is made now, not in each timed run
+                    for copied in operands[1:]:
+                        entry.run(*copied)
             runs = self._runs(case, entries, operands, counts, kwargs)
 
             def check(i, again):

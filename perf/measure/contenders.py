@@ -22,7 +22,8 @@ class Contender:
     """explain(*args, **kwargs) names design and config, and raises a refusal before anything runs; call(*args, out=, **kwargs)
     returns the result. design is None where the package chooses.
 
-    transform(config) is the design's own, which its error bound depends on.
+    transform(config) is the design's own, which its error bound depends on; so it does on whether the sum is rounded before the
+    activation (`stepwise`).
     """
 
     implementation: str
@@ -31,6 +32,7 @@ class Contender:
     call: Callable[..., torch.Tensor]
     writes_out: bool = True
     transform: Callable[[dict[str, Any]], Any] = lambda config: None
+    stepwise: bool = False
 
 
 def device():
@@ -48,14 +50,19 @@ def designs(op):
     return [(key, design) for key, package in packages for design in package.designs(op)]
 
 
-def contenders(op, names=None, implementations=None, chosen=False):
+def contenders(op, names=None, implementations=None, chosen=False, ways=baselines.BASELINES):
     """The designs of the operation (all, or those of the given names and implementations), or `chosen`: what each package
-    chooses by itself; and torch last."""
+    chooses by itself; and torch last, in each of its `ways`."""
     for implementation, design in [(key, None) for key in PACKAGES] if chosen else designs(op):
         if (names is None or chosen or design.name in names) and (implementations is None or implementation in implementations):
             package, named = importlib.import_module(PACKAGES[implementation]), {} if chosen else {"design": design.name}
             explain, call = functools.partial(package.explain, op, **named), functools.partial(getattr(package, op), **named)
             transform = {} if chosen else {"transform": design.transform}
             yield Contender(implementation, named.get("design"), explain, call, **transform)
-    for name, call, writes_out in baselines.BASELINES[op]:
-        yield Contender("torch", name, lambda *args, name=name, **kwargs: {"design": name, "config": {}}, call, writes_out)
+    for name, call, writes_out in ways[op]:
+        explain, stepwise = functools.partial(_named, name), call in baselines.STEPWISE
+        yield Contender("torch", name, explain, call, writes_out, stepwise=stepwise)
+
+
+def _named(name, *args, **kwargs):
+    return {"design": name, "config": {}}

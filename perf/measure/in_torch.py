@@ -12,8 +12,6 @@ import copy
 import functools
 import importlib
 import itertools
-import random
-import statistics
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +25,7 @@ from ..arguments import positive, writable
 from ..render import table
 from . import contenders, records
 from .environment import add_commit, environment
+from .turns import WARM_UPS, in_turns, warm
 
 SIZE = 64  # of the operands of host times, whose kernels take less than their launch
 CALLS = 300  # in a row; the GPU's queue holds them all
@@ -77,27 +76,13 @@ def main(options, parser):
     return 0
 
 
-def in_turns(runs, rounds):
-    """{name: the median, the 20th and the 80th percentile} of what the runs return, called in random order."""
-    shuffled, samples = random.Random(0), {name: [] for name in runs}
-    for _ in range(rounds):
-        for name in shuffled.sample(list(runs), len(runs)):
-            samples[name].append(runs[name]())
-    return {name: _summary(values) for name, values in samples.items()}
-
-
-def _summary(values):
-    p20, _, _, p80 = statistics.quantiles(values, n=5, method="inclusive")
-    return {"median_us": statistics.median(values), "p20_us": p20, "p80_us": p80}
-
-
 # Host times.
 def host_times(device, clock):
     for (op, mode), contestants in calls(device).items():
         runs = {name: functools.partial(_host_us, call, clock) for name, call in contestants.items()}
         torch._dynamo.reset()  # compiled functions count as one, which has a limit of variants
         for call in contestants.values():
-            for _ in range(5):  # builds, plans, compilation
+            for _ in range(WARM_UPS):
                 call()
         for name, times in in_turns(runs, ROUNDS).items():
             yield Time("host", f"{op}, {mode}", name, **times)
@@ -143,7 +128,8 @@ def model_times(device, clock, budget):
             steps, swapped = {}, {}
             for modules, changed, count in variants(model, batch, what, budget):
                 steps[modules], swapped[modules] = functools.partial(step, changed, batch, what), count
-            for of, runs in ((what, steps), (f"{what}, CUDA graph", {n: clock.replay(run) for n, run in _warm(steps).items()})):
+            warm(steps)
+            for of, runs in ((what, steps), (f"{what}, CUDA graph", {name: clock.replay(run) for name, run in steps.items()})):
                 timed = {name: functools.partial(_step_us, run, clock) for name, run in runs.items() if run}
                 begun = clock.now()
                 for run in timed.values():
@@ -194,18 +180,6 @@ def step(model, batch, what):
     logits = model(inputs).flatten(0, -2)
     loss = torch.nn.functional.cross_entropy(logits.float(), classes.flatten())
     return torch.autograd.grad(loss, list(model.parameters()))
-
-
-def _warm(steps):
-    """The steps, each done some times on a side stream, as a capture of gradients needs it."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for run in steps.values():
-            for _ in range(4):
-                run()
-    torch.cuda.current_stream().wait_stream(side)
-    return steps
 
 
 def _step_us(run, clock):

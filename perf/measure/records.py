@@ -51,6 +51,7 @@ class Record:
     power_w: float | None = None
     temperature_c: float | None = None
     throttled: str | None = None  # what kept the clocks down, also when the case was timed once more after a pause
+    kernels: list[str] | None = None  # the GPU kernels of a call, as the profiler names them; only of `classes`
 
     @property
     def is_peer(self):

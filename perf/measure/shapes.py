@@ -23,6 +23,8 @@ from .cases import Case, Given, Operand
 LARGEST = 10**9  # bytes of an operand or a result
 LONGEST = 5e-3  # seconds of a call on an H200, by the roofline
 REFERENCE = {"matmul": 3e12, "conv2d": 2e11}  # FLOPs at most, else the exact result in float64 takes longer than all contenders
+ON_A_CPU = 3e6  # FLOP: what the interpreter computes in seconds
+PLAIN = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "precision": "ieee"}  # options of a convolution
 H200 = Target.named("h200")
 
 F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
@@ -72,18 +74,35 @@ def half(key):
 
 def draw(op, number, seed=0):
     """`number` different Shapes of the operation, the families in turn. Fewer are the first of more."""
-    families, shapes, seen = list(FAMILIES[op].items()), [], set()
-    for i in range(number):
-        family, draws = families[i % len(families)]
-        pick = random.Random(f"{op} {seed} {i}")
+    families = list(FAMILIES[op].items())
+    return list(different((*families[i % len(families)], random.Random(f"{op} {seed} {i}")) for i in range(number)))
+
+
+def different(draws):
+    """A Shape of each (family, pick -> Case, random.Random), drawn again where it was there before or is not affordable."""
+    seen = set()
+    for family, drawn, pick in draws:
         while True:
-            case = draws(pick)
+            case = drawn(pick)
             shape = Shape(family, case, prepared(case).problem)
             if shape.key not in seen and is_affordable(shape):
                 break
         seen.add(shape.key)
-        shapes.append(shape)
-    return shapes
+        yield shape
+
+
+def named(shape):
+    """The case, to compare what a call gets that names no design. Its name has the family, what tells products apart (the
+    layouts of A and B as BLAS calls them, and what is added) and the options of convolutions."""
+    case, words = shape.case, shape.case.name.split()
+    if case.op == "matmul":
+        added = [name for name in case.named if "scale" not in name]
+        modes = [case.options[name] for name in ("precision", "activation") if name in case.options]
+        words += ["".join("T" if operand.layout == "col" else "N" for operand in case.operands), *modes, *added]
+    elif case.op.startswith("conv2d"):
+        words += [f"{name} {value}" for name, value in case.options.items() if value != PLAIN.get(name)]
+    name = f"{shape.family}: {' '.join(dict.fromkeys(words))}"  # some have the modes in their names
+    return replace(case, name=name, gpu_only=shape.problem.flops > ON_A_CPU, chosen=True)
 
 
 def prepared(case):
@@ -314,7 +333,7 @@ CONV2D = {
 }
 
 
-def _gradient(op, forward):
+def gradient(op, forward):
     """The gradient of a convolution with respect to its weight or its input."""
 
     def case(pick):
@@ -359,6 +378,6 @@ FAMILIES = {
         "square": _matmul(_square, (*HALF, *BYTE)),
     },
     "conv2d": CONV2D,
-    "conv2d_weight": {family: _gradient("conv2d_weight", forward) for family, forward in CONV2D.items()},
-    "conv2d_input": {family: _gradient("conv2d_input", forward) for family, forward in CONV2D.items()},
+    "conv2d_weight": {family: gradient("conv2d_weight", forward) for family, forward in CONV2D.items()},
+    "conv2d_input": {family: gradient("conv2d_input", forward) for family, forward in CONV2D.items()},
 }

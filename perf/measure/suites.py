@@ -17,19 +17,13 @@ one.
 and in a batch. A single call is as short as the events around it, so each case is timed as several calls in a row: with
 operands that together exceed L2 ("rotating") and, where they fit, with operands that stay in L2 ("resident"). All other cases
 are single calls after a flush of L2.
-
-`random` is what nothing was fitted to: products drawn from every family of shapes.py with a seed of their own. Compared is what
-a call gets that names no design.
 """
 
-import functools
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
-from . import shapes
 from .cases import LAYOUTS, Operand, conv2d, gemm, gemv, layer, matmul, scales
 
 HALVES, E4M3 = (torch.float16, torch.bfloat16), torch.float8_e4m3fn
@@ -84,36 +78,6 @@ GEMV = (
     gemv(4096, 14336, a="col", dtype=torch.float16, gpu_only=True),
     gemv(128, 1024, dtype=torch.float16, batch=(32,), gpu_only=True),
 )
-
-
-ON_A_CPU = 3e6  # FLOP: what the interpreter computes in seconds
-
-
-class Drawn(Sequence):
-    """Random cases of an operation, drawn when they are first needed: that takes half a second."""
-
-    def __init__(self, op, number, seed):
-        self._drawn = op, number, seed
-
-    @functools.cached_property
-    def _cases(self):
-        return tuple(_named(shape) for shape in shapes.draw(*self._drawn))
-
-    def __len__(self):
-        return self._drawn[1]
-
-    def __getitem__(self, index):
-        return self._cases[index]
-
-
-def _named(shape):
-    """The case, whose name has the family, the layouts of A and B as BLAS calls them, and what is added."""
-    case = shape.case
-    layouts = "".join("T" if operand.layout == "col" else "N" for operand in case.operands)
-    added = [name for name in case.named if "scale" not in name]
-    modes = [case.options[name] for name in ("precision", "activation") if name in case.options]
-    words = dict.fromkeys((*case.name.split(), layouts, *modes, *added))  # some names have the modes
-    return replace(case, name=f"{shape.family}: {' '.join(words)}", gpu_only=shape.problem.flops > ON_A_CPU, chosen=True)
 
 
 SUITES = {
@@ -248,5 +212,4 @@ SUITES = {
         *(matmul(4096, n, 4096, torch.float16, gpu_only=True) for n in (4095, 4097, 1000, 333)),
         *(matmul(n, n, n, torch.float16, gpu_only=True) for n in (4095, 4097)),
     ),
-    "random": Drawn("matmul", 180, seed=2056),
 }

@@ -21,6 +21,7 @@ from pathlib import Path
 from tritonkernels.choice import model
 from tritonkernels.target import Target
 
+from .. import arguments
 from ..arguments import folder, positive
 from . import contenders, schedule, shapes, trial
 from .environment import add_commit, environment
@@ -31,12 +32,12 @@ TELL = 10.0  # seconds between lines of progress
 
 def add_arguments(parser):
     parser.add_argument("op", nargs="+", choices=shapes.FAMILIES, metavar="OP", help=f"of {', '.join(shapes.FAMILIES)}")
-    parser.add_argument("--shapes", type=_count, default=300, metavar="N", help="per operation; default: %(default)s")
+    parser.add_argument("--shapes", type=arguments.count, default=300, metavar="N", help="per operation; default: %(default)s")
     parser.add_argument(
         "--seconds", type=positive("seconds"), default=360.0, metavar="S", help="the limit of it all; default: %(default)g"
     )
     parser.add_argument(
-        "--contenders", type=_count, default=10, metavar="N", help="per shape and package; default: %(default)s"
+        "--contenders", type=arguments.count, default=10, metavar="N", help="per shape and package; default: %(default)s"
     )
     parser.add_argument("--pick", choices=trial.PICKS, default="any", help="how they are picked; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
@@ -46,17 +47,11 @@ def add_arguments(parser):
         parser.add_argument(f"--{name}", action="append", metavar=name[0].upper(), help=only)
     parser.add_argument("--out", type=folder, default=Path("build/sweep"), metavar="DIR", help="default: %(default)s")
     parser.add_argument(
-        "--workers", type=_count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
+        "--workers", type=arguments.count, default=max(1, len(os.sched_getaffinity(0)) - 2), metavar="W", help="that build"
     )
     parser.add_argument("--share", type=_share, default=(0, 1), metavar="I/N", help="only every N-th shape, from the I-th on")
     add_commit(parser)
     parser.add_argument("--dry-run", action="store_true", help="count what would be built and measured, and stop")
-
-
-def _count(text):
-    if (count := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return count
 
 
 def _share(text):

@@ -95,15 +95,16 @@ def launches(case, package, target, contender):
     return [launch for tensors in call.parts for launch in design.launches(call.problem, config, *tensors)]
 
 
-def build(task, tell):
-    """Build the kernels of (case, package, contender); the reason if that fails for good."""
+def build(task, tell, whole=True):
+    """Build the kernels of (case, package, contender); the reason if that fails for good. `whole`: with the others of their
+    sources, else what a call builds."""
     device = torch_and_packages.device()
     _be_nice()
     case, package, contender = task
     try:
         with on_device(device):
             for launch in launches(case, package, library(package).target(device), contender):
-                launch.build(whole=True)
+                launch.build(whole)
     except TritonKernelsError as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     except Exception:  # it may be due to tensors that have no memory; if not, it comes again with those that have

@@ -2,18 +2,28 @@
 
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would share its parent's CUDA context
 
+lock = _SPAWN.Lock  # for workers of one parent
+
 
 class Worker:
-    """Runs work(task, tell) in its process; tell(value) reports before the answer."""
+    """Runs work(task, tell) in its process, with additional variables of the environment; tell(value) reports before the
+    answer."""
 
-    def __init__(self, work):
+    def __init__(self, work, environment=None):
         self._connection, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=_serve, args=(work, theirs), daemon=True)
-        self._process.start()
+        before = dict(os.environ)
+        os.environ.update(environment or {})  # the child has them from its start on, before it imports anything
+        try:
+            self._process.start()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
         theirs.close()
 
     def fileno(self):

@@ -3,7 +3,7 @@
 A row per design: resources, the resulting occupancy, the instruction mix of the hot loop, and the time that the model predicts.
 For a design of several kernels it is the one whose hot loop has the most arithmetic. The call is the first representative one
 that the design accepts (4096^3 for gemm); the config is --config or the default. The JSON has the hot loop, too; `perf report`
-shows what it finds in a folder's code.json beside the sources.
+has a table of what it finds in a folder's code.json.
 """
 
 import os

@@ -2,84 +2,92 @@
 
 import itertools
 import math
-import statistics
 import textwrap
 
-from tritonkernels.analysis.roofline import attainable
-
 from .measured import three_digits
-from .picture import TONE
+from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
 
-# the colour-blind tell them apart
-COLOURS = ("#e0752d", "#2b8a78", "#8e6bd1", "#ba1032", "#9898ba", "#ba1098", "#7610fe", "#ba9876")
+TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
+STRIP, LETTER = 580, 3.5  # points: the width of a strip, and of a letter of the names on it
+NOTHING = {"ratios": ()}  # of a package that a class has no rows of
 MARKERS = "os^DvPX*"
 BESIDE = ("axes fraction", "data")
 PACKAGES = {
-    "triton": ("Triton", "o", COLOURS[0], -0.17),
-    "cuda": ("CUDA", "s", COLOURS[1], 0.17),
+    "triton": ("Triton", "o", TRITON, -0.17),
+    "cuda": ("CUDA", "s", CUDA, 0.17),
 }  # name, marker, colour, shift
 
 
 def spans(figure, title, origin, rows, label):
-    """A row per group of cases: a dot per case, and a tick at the geometric mean. rows: {name: {package: [ratio]}}"""
+    """A row per group of cases, with a dot per case. rows: {name: {package: [ratio]}}"""
     axes = _rows_of(figure, title, origin, rows, 0.3)
     for package, (name, marker, colour, shift) in PACKAGES.items():
         dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x in row[package]]
-        means = [(statistics.geometric_mean(row[package]), i + shift) for i, row in enumerate(rows.values()) if row[package]]
         axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.6, markeredgewidth=0, label=name)
-        axes.plot(*zip(*means), "|", color=colour, markersize=11, markeredgewidth=2.5, label=f"{name}, geometric mean")
     _speed_axis(axes, label, [x for row in rows.values() for own in row.values() for x in own])
 
 
-def bars(figure, title, origin, rows, vendor, line, label):
-    """A bar per design and package, in outline below it as predicted, and a line at the vendor's.
+def strips(figure, title, origin, rows, label):
+    """A strip of dots per class, a dot per case. The class's mean is a tick and a number, and its worst case has its name.
 
-    rows: {design: {package: (measured, predicted or None)}}
+    The bar of a class is its goal: no dot left of it, the mean at its right end or beyond.
+    rows: {class: {"goal": [mean, least], package: {"ratios": [...], "mean": ..., "worst": name of the case, "untimed": count}}}
     """
-    predicted = any(x is not None for row in rows.values() for _, x in row.values())
-    axes = _rows_of(figure, title, origin, rows, 0.44 if predicted else 0.34)
-    axes.axvline(line, color=TONE, linestyle="--", linewidth=1, label=vendor)
+    axes = _rows_of(figure, title, origin, rows, 0.2, width=11)
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    least, mean = zip(*(row["goal"][::-1] for row in rows.values()))
+    widths = [right - left for left, right in zip(least, mean)]
+    axes.barh(range(len(rows)), widths, 0.8, least, color=VENDOR, alpha=0.3, linewidth=0, label="goal")
+    for column, (package, (name, marker, colour, shift)) in enumerate(PACKAGES.items()):
+        place = {"xycoords": BESIDE, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
+        axes.annotate(name, (1.05 + 0.055 * column, -1), **place)
+        own = [(i, row["goal"][0], row[package]) for i, row in enumerate(rows.values()) if package in row]
+        for i, goal, found in own:
+            number = f"{found['mean']:.2f}" if found["ratios"] else "-"
+            weight = "bold" if found["ratios"] and found["mean"] >= goal else "normal"
+            axes.annotate(number, (1.05 + 0.055 * column, i), weight=weight, **place)
+        dots = [(x, i + shift) for i, _, found in own for x in found["ratios"]]
+        means = [(found["mean"], i + shift) for i, _, found in own if found["ratios"]]
+        axes.plot(*zip(*dots), marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0, label=name)
+        axes.plot(*zip(*means), "|", color=colour, markersize=7, markeredgewidth=2, label=f"{name}'s mean")
+    ratios = [x for row in rows.values() for package in PACKAGES for x in row.get(package, NOTHING)["ratios"]]
+    _speed_axis(axes, label, ratios)
+    axes.set_xlim(min(*ratios, *least) / 1.1, max(*ratios, *mean) * 1.1)
+    for i, row in enumerate(rows.values()):
+        _name_the_worst(axes, i, {package: row[package] for package in PACKAGES if package in row})
+
+
+def _name_the_worst(axes, i, packages):
+    """The name of a row's worst case, left of its dot, or right of all dots where there is no room."""
+    untimed = sum(found["untimed"] for found in packages.values())
+    timed = {package: found for package, found in packages.items() if found["ratios"]}
+    text = f"{untimed} without a time" if untimed else ""
+    package = min(timed, key=lambda package: min(timed[package]["ratios"]), default=None)
+    if package is None:
+        axes.annotate(text, (1, i), ha="left", va="center", fontsize=6.5)
+        return
+    worst, most = min(timed[package]["ratios"]), max(x for found in timed.values() for x in found["ratios"])
+    text = f"{timed[package]['worst']}: {worst:.2f}{f'; {text}' if text else ''}"
+    left, right = map(math.log, axes.get_xlim())
+    room = (math.log(worst) - left) / (right - left) * STRIP
+    has_room = room > min(len(text) * LETTER, STRIP / 2)
+    x, offset, side = (worst, -4, "right") if has_room else (most, 5, "left")
+    place = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center", "fontsize": 6.5}
+    axes.annotate(text, (x, i + PACKAGES[package][3] * has_room), **place)
+
+
+def bars(figure, title, origin, rows, vendor, line, label):
+    """A bar per design and package, and a line at the vendor's. rows: {design: {package: speed}}"""
+    axes = _rows_of(figure, title, origin, rows, 0.34)
+    axes.axvline(line, color=VENDOR, linestyle="--", linewidth=1, label=vendor)
     for package, (name, _, colour, shift) in PACKAGES.items():
-        own = [(i + (1.25 if predicted else 1) * shift, *row[package]) for i, row in enumerate(rows.values()) if package in row]
-        places = [y - 0.1 * predicted for y, *_ in own]
-        axes.barh(places, [x for _, x, _ in own], height=0.19 if predicted else 0.34, color=colour, label=name)
-        for y, (_, x, _) in zip(places, own):  # in a column, where no line crosses them
-            axes.annotate(
-                f" {three_digits(x)}", (1, y), xycoords=("axes fraction", "data"), va="center", fontsize=7, color=colour
-            )
-        if predicted:
-            guesses = [(y + 0.09, x) for y, _, x in own if x is not None]
-            outline = {"height": 0.16, "facecolor": "none", "edgecolor": colour, "label": f"{name}, predicted"}
-            axes.barh([y for y, _ in guesses], [x for _, x in guesses], **outline)
+        own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
+        axes.barh([y for y, _ in own], [x for _, x in own], height=0.34, color=colour, label=name)
+        for y, x in own:  # in a column, where no line crosses them
+            axes.annotate(f" {three_digits(x)}", (1, y), xycoords=BESIDE, va="center", fontsize=7, color=colour)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     _legend(axes)
-
-
-def roofline(figure, title, origin, points, roofs, bandwidth):
-    """Dots below min(peak, intensity * bandwidth), those of the fastest design of a case larger.
-
-    points: {package: [(FLOP per byte, [TFLOP/s of each design])]}; roofs: {precision: TFLOP/s}; the bandwidth is in TB/s.
-    """
-    axes = _axes(figure, title, origin, 4.2)
-    for package, (name, marker, colour, _) in PACKAGES.items():
-        best = [(x, max(speeds)) for x, speeds in points[package]]
-        others = [(x, y) for x, speeds in points[package] for y in speeds if y < max(speeds)]
-        for dots, size, alpha, label in ((others, 2, 0.35, None), (best, 3.5, 0.8, f"{name}, the fastest of a case larger")):
-            style = {"color": colour, "markersize": size, "alpha": alpha, "markeredgewidth": 0, "label": label}
-            axes.plot(*zip(*dots or [(None, None)]), marker, **style)
-    intensities = [x for own in points.values() for x, _ in own]
-    low, high = min(intensities) / 1.5, 1.3 * max(*intensities, *(2 * peak / bandwidth for peak in roofs.values()))
-    axes.set(xscale="log", yscale="log", xlabel="FLOP per byte of operands and result", ylabel="TFLOP/s", xlim=(low, high))
-    for peak in roofs.values():
-        ridge = max(peak / bandwidth, low)
-        axes.plot([low, ridge, high], [attainable(x, peak, bandwidth) for x in (low, ridge, high)], color=TONE, linewidth=1)
-    bottom, top = axes.get_ylim()
-    least, at = (top / bottom) ** 0.045, math.inf  # the height of a line of text
-    for name, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
-        at = min(peak, at / least)
-        axes.annotate(f" {name}: {peak:.0f}", (1, at), xycoords=BESIDE, va="center", fontsize=7)
-    axes.legend(loc="lower right", frameon=False, fontsize=8)
 
 
 def errors(figure, title, origin, rows, label):
@@ -90,7 +98,7 @@ def errors(figure, title, origin, rows, label):
     axes = _rows_of(figure, title, origin, rows, 0.45)
     bounds = [(bound, i) for i, row in enumerate(rows.values()) for own in row.values() for _, bound in own]
     axes.plot(*zip(*dict.fromkeys(bounds)), "|", color=TONE, markersize=14, markeredgewidth=1.2, label="bounds")
-    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", COLOURS[2], 0)}).items():
+    for package, (name, marker, colour, shift) in (PACKAGES | {"torch": ("torch", "^", VENDOR, 0)}).items():
         dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x, _ in row.get(package, ())]
         if dots:
             axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.7, markeredgewidth=0, label=name)
@@ -106,7 +114,7 @@ def curves(figure, title, origin, panels, x_label, y_label, line=None):
     for i, (heading, panel) in enumerate(panels.items()):
         axes = first = _axes(figure, title, origin, 3.6, (1, len(panels), i + 1), first)
         for name, points in panel.items():
-            colour = TONE if name in others else COLOURS[names.index(name) % len(COLOURS)]
+            colour = TONE if name in others else SERIES[names.index(name) % len(SERIES)]
             style = others.get(name) or f"{MARKERS[names.index(name) % len(MARKERS)]}-"
             (handle,) = axes.plot(*zip(*points), style, color=colour, markersize=3.5, linewidth=1.3)
             handles[name.strip("()")] = handle
@@ -130,7 +138,7 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=(
     """
     axes = _axes(figure, title, origin, 4.2)
     kinds = list(dict.fromkeys(kind for _, kind, _, _ in points))
-    colours = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(kinds)}
+    colours = {kind: SERIES[i % len(SERIES)] for i, kind in enumerate(kinds)}
     packages = list(dict.fromkeys(package for package, *_ in points))
     styles = {
         package: {"marker": marker, "markersize": 5, "linestyle": ""}
@@ -152,9 +160,9 @@ def scatter(figure, title, origin, points, x_label, y_label, line=None, bounds=(
     axes.legend(handles, keys, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
-def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
+def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None, width=8):
     figure.set_layout_engine("constrained")
-    figure.set_size_inches(8, height)
+    figure.set_size_inches(width, height)
     figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(textwrap.fill(origin, 130), fontsize=7, x=0.01, ha="left")
     axes = figure.add_subplot(*place, sharey=share_y, facecolor="none", axisbelow=True)
@@ -163,9 +171,9 @@ def _axes(figure, title, origin, height, place=(1, 1, 1), share_y=None):
     return axes
 
 
-def _rows_of(figure, title, origin, rows, height):
+def _rows_of(figure, title, origin, rows, height, width=8):
     """Axes with a named row per entry, the first on top."""
-    axes = _axes(figure, title, origin, 1.4 + height * len(rows))
+    axes = _axes(figure, title, origin, min(1.4 + height * len(rows), TALLEST * width), width=width)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     return axes

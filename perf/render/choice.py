@@ -92,14 +92,14 @@ timed, whether the choice thinks well of it or not, and `--precision`, `--family
 package, by figures and trees that were fitted to half of the shapes, on random shapes (`perf/measure/shapes.py`) of the other
 half. The shipped ones are fitted to both halves, so they should be a little better. Not every legal config was measured for
 every shape, and the model chooses among those that were; an unmeasured one may be faster. Shapes with times of kernels that
-have been rewritten since are left out. *torch / chosen*: above 1 the choice is faster than torch.
+have been rewritten since are left out. How fast the choice is beside torch, [the results](results.md) say, by class.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
 
 """
 PAGE = ROOT / "docs/choice.md"
 JUDGED = "<!-- what follows is written by python -m perf fit -->\n"
-HEADINGS = ["shapes", "chosen / best", "95 %", "99 %", f"at most {evaluate.FINE}", "worst", "torch / chosen", "at least torch"]
+HEADINGS = ["shapes", "chosen / best", "95 %", "99 %", f"at most {evaluate.FINE}", "worst"]
 WORST = 20
 UNNAMED = ("dtype", "out_dtype", "precision", "a_shared", "b_shared", "x_shared")
 USUAL = (  # fields of most calls
@@ -159,8 +159,7 @@ def section(gpu, outcomes):
 
 
 def _cells(s):
-    torch = ["-", "-"] if s.torch is None else [f"{s.torch:.2f}", f"{s.ahead:.0%}"]
-    return [str(s.shapes), f"{s.mean:.3f}", f"{s.p95:.2f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}", *torch]
+    return [str(s.shapes), f"{s.mean:.3f}", f"{s.p95:.2f}", f"{s.p99:.2f}", f"{s.fine:.1%}", f"{s.worst:.2f}"]
 
 
 def _row(outcome):

@@ -44,7 +44,7 @@ def main(options, parser):
 def _texts(slow=False):
     pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
     fillers = {
-        README: {"support": support.markdown, "gate": gate.markdown},
+        README: {"support": support.markdown, "gate": gate.markdown, "speed": results.of_readme},
         DOCS / "guarantees.md": {"gate": gate.markdown},
         measured.RESULTS / "README.md": {"files": provenance.files, "sweeps": provenance.sweeps},
     }
@@ -55,7 +55,13 @@ def _texts(slow=False):
 def _pictures():
     drawings = {chapter.PAGES / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
     pictures = figures.of_docs(chapter.LADDER) | {"matmul_ladder": steps.ladder(chapter.LADDER)}
-    return drawings | {CHARTS / chapter.LADDER.name / f"{name}.svg": picture for name, picture in pictures.items()}
+    charts = {CHARTS / chapter.LADDER.name / f"{name}.svg": picture for name, picture in pictures.items()}
+    of_gpus = {
+        CHARTS / folder.name / f"{name}.svg": picture(folder)
+        for folder in measured.gpus()
+        for name, picture in results.CHARTS.items()
+    }
+    return drawings | charts | {path: picture for path, picture in of_gpus.items() if picture}
 
 
 def _stale_texts(texts):

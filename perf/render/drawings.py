@@ -4,9 +4,9 @@ from itertools import islice
 
 from tritonkernels.analysis.order import grouped
 
+from .palette import FILLS
 from .picture import Picture
 
-COLOURS = ("#cfe3f7", "#f9d9c0", "#d6efcf", "#f4cfe0", "#e3daf5", "#fbf0bf", "#cdeeee", "#e6e2d8")
 EMPTY = "none"
 
 
@@ -46,7 +46,7 @@ def draw(figure, panels, across):
 def _lanes(title, place, **more):
     """The 32 lanes of a warp on a grid of thread tiles; place: lane -> (row, column)."""
     placed = [(*place(lane), lane) for lane in range(32)]
-    return panel(title, [(col, row, 1, 1, COLOURS[lane // 8], lane) for row, col, lane in placed], **more)
+    return panel(title, [(col, row, 1, 1, FILLS[lane // 8], lane) for row, col, lane in placed], **more)
 
 
 def warp_tiled():
@@ -78,7 +78,7 @@ def conflict_free():
     panels = []
     for design, pitch in (("vectorized", 128), ("conflict_free", 132)):
         banks = store_banks(pitch)
-        colours = [(EMPTY, COLOURS[2], COLOURS[1])[min(lanes, 2)] for lanes in banks]
+        colours = [(EMPTY, FILLS[2], FILLS[1])[min(lanes, 2)] for lanes in banks]
         boxes = [(bank, 0, 1, 1, colours[bank], lanes or "") for bank, lanes in enumerate(banks)]
         panels.append(panel(f"{design}: pitch {pitch}; lanes in the busiest of the 32 banks: {max(banks)}", boxes))
     return panels
@@ -90,8 +90,8 @@ def double_buffered():
     def phases(name, starts, row, colour):
         return [(start, row, 3, 1, colour, f"{name} {i}") for i, start in enumerate(starts)]
 
-    serial = phases("load", range(0, 24, 6), 0, COLOURS[1]) + phases("multiply", range(3, 24, 6), 1, COLOURS[2])
-    overlapped = phases("load", range(0, 12, 3), 0, COLOURS[1]) + phases("multiply", range(3, 15, 3), 1, COLOURS[2])
+    serial = phases("load", range(0, 24, 6), 0, FILLS[1]) + phases("multiply", range(3, 24, 6), 1, FILLS[2])
+    overlapped = phases("load", range(0, 12, 3), 0, FILLS[1]) + phases("multiply", range(3, 15, 3), 1, FILLS[2])
     rows = ("memory", "math")
     return [
         panel("z_order: load, wait, multiply", serial, rows=rows),
@@ -106,7 +106,7 @@ def rasterized(tiles=16, wave=32):
         order = {tile: block for block, tile in enumerate(islice(grouped(tiles, tiles, group), wave))}
         rows, cols = ({tile[axis] for tile in order} for axis in (0, 1))
         boxes = [
-            (n, m, 1, 1, COLOURS[0] if (m, n) in order else EMPTY, order.get((m, n), ""))
+            (n, m, 1, 1, FILLS[0] if (m, n) in order else EMPTY, order.get((m, n), ""))
             for m in range(tiles)
             for n in range(tiles)
         ]
@@ -116,9 +116,9 @@ def rasterized(tiles=16, wave=32):
 
 def stream_k(sms=4, tiles=6, slices=6):
     """6 tiles of 6 slices on 4 SMs: a tail, and the same work cut into equal pieces."""
-    whole = [(tile // sms * slices, tile % sms, slices, 1, COLOURS[tile], f"tile {tile}") for tile in range(tiles)]
+    whole = [(tile // sms * slices, tile % sms, slices, 1, FILLS[tile], f"tile {tile}") for tile in range(tiles)]
     share = tiles * slices // sms
-    cut = [(i % share, i // share, 1, 1, COLOURS[i // slices], i // slices) for i in range(tiles * slices)]
+    cut = [(i % share, i // share, 1, 1, FILLS[i // slices], i // slices) for i in range(tiles * slices)]
     rows = [f"SM {sm}" for sm in range(sms)]
     return [
         panel("a block per tile: the second wave keeps 2 of 4 SMs busy", whole, rows=rows),

@@ -1,27 +1,59 @@
 """Charts of the docs and the report, as pictures of records; no design is named here."""
 
-from . import charts, measured
+import re
+
+from . import charts, classes, measured
 from .measured import PACKAGES
 from .picture import Picture
 
 AGAINST = "speed relative to {}, log scale; right of 1 we are faster"
+IN_SHORT = {  # of names of cases
+    r"float8_e4m3fn to bfloat16 scaled": "fp8",
+    r"\bbfloat": "bf",
+    r"\bfloat": "fp",
+    r" precision \w+| padding \d+": "",
+    "channels_last": "NHWC",
+}
 
 
 def of_docs(folder):
-    """{name: Picture} of the charts that README and gemm's chapter show. The report draws the others."""
-    suites = measured.suites(folder)
-    return {"summary": summary(suites), "gemm_ladder": gemm_ladder(suites["ladder"])}
+    """{name: Picture} of the charts of gemm's chapter. The report draws others."""
+    return {"gemm_ladder": gemm_ladder(measured.suites(folder)["ladder"])}
 
 
-def summary(suites):
-    rows = {
-        title: {package: [short(case.best(package).ratio_to_torch) for case in own if case.of(package)] for package in PACKAGES}
-        for suite, cases in suites.items()
-        for title, own in measured.parts(suite, cases).items()
+def of_classes(folder):
+    """The Picture of speed by class, for README and the results; None without records of them."""
+    drawn = measured.drawn(folder)
+    rows = {result.class_.name: _strip(result) for result in classes.of_records(drawn)}
+    if not any(row[package]["ratios"] for row in rows.values() for package in PACKAGES if package in row):
+        return None
+    data = {
+        "title": "Speed of every class of calls, by default choice",
+        "origin": measured.origin_in([r.environment for r in drawn]),
+        "rows": rows,
+        "label": f"{AGAINST.format('torch')}; numbers are means of a class, bold where they reach its goal",
     }
-    cases = [case for own in suites.values() for case in own]
-    title = "The fastest design of each package in every timed case"
-    return picture(charts.spans, title, cases, rows=rows, label=AGAINST.format("cuBLAS or cuDNN"))
+    return Picture(charts.strips, data)
+
+
+def _strip(result):
+    """The row of a ClassResult in charts.strips."""
+    row = {"goal": [result.class_.mean, result.class_.worst]}
+    for package, side in result.packages.items():
+        row[package] = {
+            "ratios": [short(x) for x in side.ratios],
+            "mean": side.mean and short(side.mean),
+            "worst": _in_short(side.cases[0].record.case) if side.cases else None,
+            "untimed": len(side.others),
+        }
+    return row
+
+
+def _in_short(case):
+    text = case.partition(": ")[2]
+    for pattern, replacement in IN_SHORT.items():
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def gemm_ladder(cases, size=4096):
@@ -76,10 +108,10 @@ def picture(draw, title, cases, **data):
 
 
 def _by_design(case):
-    """{design: {package: (TFLOP/s, None)}}, in the order of the records."""
+    """{design: {package: TFLOP/s}}, in the order of the records."""
     rows = {}
     for r in case.designs:
-        rows.setdefault(r.design, {})[r.implementation] = short(r.tflops), None
+        rows.setdefault(r.design, {})[r.implementation] = short(r.tflops)
     return rows
 
 

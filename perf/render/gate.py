@@ -3,10 +3,11 @@
 import json
 import re
 
-from .. import HERE
 from ..measure import kernels
+from . import measured
 
-RESULTS = HERE / "results"
+RESULTS = measured.RESULTS
+
 CUT_OFF = "it was started and did not end"  # the note of a step whose process was killed
 ENDED = "SystemExit: ended by "  # how that begins of one that was asked to end
 
@@ -42,7 +43,7 @@ def outcome(triton, results=None):
 
 
 def _records(results):
-    return [record for path in sorted((results or RESULTS).glob("*/gate.json")) for record in read(path).values()]
+    return [record for folder in measured.gpus(results or RESULTS) for record in read(folder / "gate.json").values()]
 
 
 def _of_record(gate):

@@ -4,16 +4,18 @@ import functools
 import math
 from dataclasses import dataclass
 
+from tritonkernels.errors import BackendError
+from tritonkernels.target import Target
+
 from .. import HERE
 from ..measure import packed, records, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.suites import SUITES
 
 RESULTS = HERE / "results"
-NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "torch.json")
+NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "models.json", "torch.json")
 PACKAGES = {"triton": "Triton", "cuda": "CUDA"}  # implementation -> its title
 
-RANDOM = "random"
 # suite -> (heading, what is in it)
 HEADINGS = {
     "seeds": (
@@ -54,11 +56,6 @@ HEADINGS = {
         "`matmul` in fp16 where rows do not begin at multiples of 16 bytes, which TMA cannot read in place."
         " Our times include packing.",
     ),
-    RANDOM: (
-        "Random products",
-        "`matmul` of sizes, types, layouts and epilogues that nothing was fitted to, as a call gets it that names no design."
-        " Layouts of A and B: N along rows, T along columns. M x N x K, after the size of the batch if there is one.",
-    ),
 }
 
 
@@ -95,9 +92,16 @@ def arithmetic(dtype, precision):
     return dtype.replace("bfloat", "bf").replace("float", "fp") if precision == "ieee" else precision
 
 
-def gpus():
-    """Folders of records, one per GPU."""
-    return sorted(path for path in RESULTS.iterdir() if path.is_dir())
+def gpus(root=None):
+    """Folders of records (the repository's), one per GPU: of the newest architecture first, H200 before H100."""
+    return sorted((path for path in (root or RESULTS).iterdir() if path.is_dir()), key=_age, reverse=True)
+
+
+def _age(folder):
+    try:
+        return Target.named(folder.name).arch, folder.name
+    except BackendError:
+        return 0, folder.name
 
 
 @functools.cache
@@ -108,6 +112,13 @@ def suites(folder):
         for case in _cases(rows):
             by_suite.setdefault(case.vendor.suite, {})[case.op, case.name] = case
     return {suite: _in_order(by_suite[suite], SUITES[suite]) for suite in SUITES if suite in by_suite}
+
+
+@functools.cache
+def drawn(folder):
+    """The records of `perf compare --suite classes`; none without its file."""
+    path = packed.find(folder / "classes.json")
+    return records.read_json(path) if path.exists() else []
 
 
 @functools.cache
@@ -151,24 +162,20 @@ def vendor_of(op):
 
 
 def origin(cases):
-    """The origin of the records in one line: GPU, day, versions and commits."""
+    """The origin of the records in one line: GPU, days and versions. Their commits are in perf/results/README.md."""
     return origin_in([case.vendor.environment for case in cases])
 
 
 def origin_in(environments):
-    days = " and ".join(sorted({e["date"][:10] for e in environments}))
-    commits = " and ".join(sorted({e["commit"].partition("+")[0] for e in environments}))
-    e = environments[0]
-    return f"{e['device']}, {days}, torch {e['torch']}, Triton {e['triton']}, CUDA {e['cuda']}, commit {commits}"
+    days = sorted({e["date"][:10] for e in environments})
+    found = {name: " and ".join(sorted({str(e[name]) for e in environments})) for name in ("device", "torch", "triton", "cuda")}
+    versions = f"torch {found['torch']}, Triton {found['triton']}, CUDA {found['cuda']}"
+    return f"{found['device']}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, {versions}"
 
 
 def parts(suite, cases):
-    """{title: cases}: the suite by precision, where it has several with at least five cases each; random cases by family."""
+    """{title: cases}: the suite by precision, where it has several with at least five cases each."""
     kinds, heading = {}, heading_of(suite)
-    if suite == RANDOM:
-        for case in cases:
-            kinds.setdefault(f"{heading}: {case.name.partition(':')[0]}", []).append(case)
-        return kinds
     for case in cases:
         kinds.setdefault(case.arithmetic, []).append(case)
     if len(kinds) == 1 or min(map(len, kinds.values())) < 5:

@@ -2,7 +2,7 @@
 
 from . import measured, table
 from .measured import PACKAGES
-from .steps import LIBRARIES, mean
+from .steps import LIBRARIES, is_single, mean
 
 FLAGS = ("PACKED", "PACK_A", "PACK_B")  # of configs that do
 LARGE = 1e10  # FLOP
@@ -11,7 +11,7 @@ HEADINGS = ["", "product", "without copies", "with them as well", "at best", "sh
 
 def packed(op, gpu):
     """torch's time over that of the fastest config, of those without copies and of all, and the most that copies gain; of
-    products whose B lies by columns, where both kinds of configs were timed."""
+    single products whose B lies by columns, where both kinds of configs were timed."""
     rows = [row for row in measured.swept(measured.RESULTS / gpu, op) if row.torch and _is_wanted(row.problem)]
     body = []
     for package, title in PACKAGES.items():
@@ -26,7 +26,7 @@ def packed(op, gpu):
 
 
 def _is_wanted(problem):
-    return problem.precision == "ieee" and problem.b_layout == "col"
+    return problem.precision == "ieee" and problem.b_layout == "col" and (problem.op == "gemm" or is_single(problem))
 
 
 def _speeds(row, package):

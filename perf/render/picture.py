@@ -14,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-TONE = "#7d838c"  # contrast of at least 3.9 on white and on GitHub's black
+from . import palette
+from .palette import TONE
+
 STYLE = {
     "svg.hashsalt": "tritonkernels",  # the same names of elements in every run
     "svg.fonttype": "none",
@@ -32,8 +34,8 @@ class Picture:
 
     @property
     def fingerprint(self):
-        module = inspect.getsource(inspect.getmodule(self.draw))  # with what the function calls
-        return hashlib.sha256("".join((module, self.draw.__name__, json.dumps(self.data))).encode()).hexdigest()
+        sources = map(inspect.getsource, (palette, inspect.getmodule(self.draw)))  # with what the function calls
+        return hashlib.sha256("".join((*sources, self.draw.__name__, json.dumps(self.data))).encode()).hexdigest()
 
     def stale(self, path):
         """Whether the file is missing, or drawn from other data or by other code."""

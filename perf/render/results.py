@@ -1,19 +1,21 @@
-"""docs/results.md: for each suite a table of our designs against the vendor library, wins and losses."""
+"""docs/results.md: our speed against the vendor library's, first by class, then each suite's cases, wins and losses."""
 
 import statistics
 
 import tritonkernels
 from tritonkernels.launch import LIBRARY
 
-from . import measured, table
+from . import classes, figures, measured, models, table
 from .measured import PACKAGES
+
+CHARTS = {"models": models.picture, "classes": figures.of_classes}  # of a GPU: charts/GPU/NAME.svg
 
 INTRODUCTION = """\
 # Results
 
-How fast the designs are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
+How fast calls are compared with the vendor library, cuBLAS or cuDNN, as PyTorch calls it. `make docs` writes this page
 from the records in [perf/results](../perf/results); [the README there](../perf/results/README.md) says how each file was
-measured, and which rows are older than their kernel. `make report` draws them: heat maps, ladders and rooflines in one page.
+measured, at which commits, and which rows are older than their kernel. `make report` draws more of them.
 
 How to read it:
 
@@ -21,22 +23,53 @@ How to read it:
   in turns in the same run, on the same random operands; every result was checked against float64.
 - *x* is the vendor's time over ours: above 1 we are faster. The vendor computes in the same precision, or in fp32 where ours
   has fp32 accuracy; for convolutions it is the faster of both memory formats, by the algorithm that cuDNN's own search finds.
-- Each row has the fastest design of those that were timed. A call without `design=` uses the one that `explain` names, which is
-  not always the fastest.
-- *Even*: the spreads overlap.
+- **Classes** are what speed is judged by: calls of one kind, drawn afresh for each run, so that nothing was fitted to them. A
+  call names no design. There is no figure over several classes, since it would depend on how many cases each of them has.
+- **Suites** are fixed lists of cases. There each row has the fastest design of those that were timed. A call without `design=`
+  uses the one that `explain` names, which is not always the fastest. *Even*: the spreads overlap.
 - L2 is flushed before each timed run, except in the suite `gemv`.
 - `gemv` with int8 weights has not been timed: PyTorch has no such product to compare with.
 """
+CLASSES = """\
+One row a class: the geometric mean of torch's time over ours, the worst case, and how many are below {below}, for each
+package. A figure followed by {missed} misses its goal. *No time*: refused, wrong, or not run; these are listed below. {origin}.
+"""
+NO_MODELS = "No model has been measured on this GPU yet. `python -m perf models` does it."
+NO_CLASSES = "The classes have not been measured on this GPU yet. `python -m perf compare --suite classes` does it."
 
 
 def markdown():
-    return INTRODUCTION + "".join(_of_gpu(folder) for folder in measured.gpus())
+    first, *others = measured.gpus()
+    return INTRODUCTION + _of_gpu(first) + "".join(_of_gpu(folder, f" ({folder.name.upper()})") for folder in others)
 
 
-def _of_gpu(folder):
+def of_readme(gpu):
+    """README's pictures of whole models and of classes, each with a table that unfolds; or what to run for them."""
+    folder = measured.RESULTS / gpu
+    speeds = next((table.markdown(*own) for _, *own in models.tables(models.rows_of(folder))), None)
+    by_class = classes.markdown_table(classes.of_records(measured.drawn(folder)))
+    parts = [_picture("docs/", folder, "models", NO_MODELS), *_unfolds(speeds, folder, "models")]
+    parts += [_picture("docs/", folder, "classes", NO_CLASSES), *_unfolds(by_class, folder, "classes")]
+    return "\n\n".join(parts)
+
+
+def _picture(docs, folder, name, instead):
+    """The link to a GPU's chart, from a page that has docs so far away; the sentence `instead` where there is none."""
+    picture = CHARTS[name](folder)
+    return f"![{picture.data['title']}]({docs}charts/{folder.name}/{name}.svg)" if picture else instead
+
+
+def _unfolds(text, folder, name):
+    return [f"<details><summary>The same as a table</summary>\n\n{text}", "</details>"] if CHARTS[name](folder) else []
+
+
+def _of_gpu(folder, name=""):
+    """A GPU's part. `name` stands in its headings, so that there are no two of the same anchor on the page."""
     suites = measured.suites(folder)
-    name = next(iter(suites.values()))[0].vendor.target
-    parts = [f"\n## {name}\n", table.markdown(*_summary(suites)), ""]
+    timed = [*measured.drawn(folder), *(cases[0].vendor for cases in suites.values())]
+    parts = [f"\n## {timed[0].target}\n", f"### Whole models{name}\n", *_models(folder)]
+    parts += [f"### Classes{name}\n", *_classes(folder)]
+    parts += [f"### Suites{name}\n", table.markdown(*_summary(suites, name)), ""]
     parts += [
         "Median host time of a repeated call, in microseconds:\n",
         table.markdown(*_host(suites)),
@@ -45,22 +78,58 @@ def _of_gpu(folder):
     parts += ["Designs that were not timed on this GPU:\n", *_untimed(suites), ""]
     for suite, cases in suites.items():
         heading, sentence = measured.HEADINGS.get(suite, (suite, ""))
-        parts += [f"### {heading}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
+        parts += [f"### {heading}{name}\n", f"{sentence} Suite `{suite}`: {measured.origin(cases)}.\n"]
         parts += [table.markdown(*_cases(cases)), ""]
     return "\n".join(parts)
 
 
-def _summary(suites):
+def _models(folder):
+    """The picture and the tables, or what to run for them."""
+    text = models.markdown(folder)
+    picture = _picture("", folder, "models", "")
+    return [part + "\n" for part in (picture, text or NO_MODELS) if part]
+
+
+def _classes(folder):
+    """The picture, the table, and the worst case of each class; then what has no time, and torch's wrong rows."""
+    drawn = measured.drawn(folder)
+    results = classes.of_records(drawn)
+    if not results:
+        yield NO_CLASSES + "\n"
+        return
+    below = " and ".join(f"{limit:.2f}" for limit in classes.BELOW)
+    origin = measured.origin_in([r.environment for r in drawn])
+    yield CLASSES.format(below=below, missed=classes.MISSED, origin=origin)
+    if picture := _picture("", folder, "classes", ""):
+        yield picture + "\n"
+    yield classes.markdown_table(results) + "\n"
+    worst = [
+        f"- {PACKAGES[package]} {line}"
+        for result in results
+        for package in result.packages
+        for line in classes.worst(result, package, 1)
+    ]
+    lists = {
+        "The slowest case of each class, and the vendor's kernels:": worst,
+        "Without a time:": [f"- {line}" for line in classes.not_timed(results)],
+        "Wrong results of torch, which are no baseline:": [f"- {line}" for line in classes.vendor_wrong(results)],
+    }
+    for heading, lines in lists.items():
+        if lines:
+            yield "\n".join([f"{heading}\n", *lines, ""])
+
+
+def _summary(suites, name):
     headings = ["suite", "cases"]
     for package in PACKAGES.values():
-        headings += [f"{package}: mean x", "least", "most", "ahead / even / behind"]
+        headings += [f"{package}: least x", "most", "ahead / even / behind"]
     body = []
     for suite, cases in suites.items():
         for title, own in measured.parts(suite, cases).items():
-            row = [f"[{title}](#{anchor(measured.heading_of(suite))})", str(len(own))]
+            row = [f"[{title}](#{anchor(measured.heading_of(suite) + name)})", str(len(own))]
             for package in PACKAGES:
                 best = [(case, case.best(package)) for case in own if case.of(package)]
-                row += _of_package(best) if best else ["-"] * 4
+                row += _of_package(best) if best else ["-"] * 3
             body.append(row)
     return headings, body
 
@@ -69,7 +138,7 @@ def _of_package(best):
     ratios = [r.ratio_to_torch for _, r in best]
     verdicts = [case.verdict(r) for case, r in best]
     counts = " / ".join(str(verdicts.count(verdict)) for verdict in ("ahead", "even", "behind"))
-    return [*(f"{x:.2f}" for x in (statistics.geometric_mean(ratios), min(ratios), max(ratios))), counts]
+    return [f"{min(ratios):.2f}", f"{max(ratios):.2f}", counts]
 
 
 def _host(suites):

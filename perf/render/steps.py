@@ -1,7 +1,8 @@
 """The ladder of tensor cores in docs/matmul.md: what each rung reaches on random products, and the machine code behind it.
 
-The products are those of `perf sweep` in 16 bits with at least 2 GFLOP, where a rung that keeps tensor cores busier pays. `few`
-has those of few tiles, which are for splits of K, `planes` those in tf32x3.
+Each table is of one kind of the products of `perf sweep`, so that its means are not of a mixture: single products of multiples
+of 8, to which nothing is added. The rungs are judged by those of the class "16-bit large", where one that keeps tensor cores
+busier pays; `few` has those of few tiles, which are for splits of K, `planes` those in tf32x3.
 """
 
 import functools
@@ -22,7 +23,7 @@ from . import charts, figures, measured, table
 from .measured import PACKAGES
 from .picture import Picture
 
-LEAST = 2e9  # FLOP of a product
+LEAST = 400, 2e9  # of a large product: its sizes and FLOP
 FEW = 66, 1024  # tiles of 128 x 128 at most, half the SMs of an H200, and a K of this at least
 SPLITTING = ("persistent", "warp_specialized", "split_k", "stream_k", "cluster_split_k")
 PRECISIONS = ("fp16", "bf16")
@@ -46,10 +47,27 @@ ENOUGH = 3  # configs of other designs, of which the ranking's first are most
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 
 
-def products(folder, wanted=lambda problem: problem.flops >= LEAST, precisions=PRECISIONS):
-    """The rows of the sweep's products, which torch has times of, too."""
-    rows = measured.swept(folder, "matmul")
-    return [row for row in rows if row.problem.precision in precisions and wanted(row.problem) and row.torch]
+def is_large(problem):
+    return min(_sides(problem)) >= LEAST[0] and problem.flops >= LEAST[1]
+
+
+def products(folder, wanted=is_large, precisions=PRECISIONS):
+    """The rows of the sweep's products of one kind, which torch has times of, too."""
+    rows = (row for row in measured.swept(folder, "matmul") if row.torch and row.problem.precision in precisions)
+    return [row for row in rows if is_single(row.problem) and _is_of_eights(row.problem) and wanted(row.problem)]
+
+
+def is_single(problem):
+    """Whether it is one product to which nothing is added."""
+    return problem.batch == 1 and problem.beta == 0 and not problem.bias and problem.activation is None
+
+
+def _is_of_eights(problem):
+    return all(side % 8 == 0 for side in _sides(problem))
+
+
+def _sides(problem):
+    return problem.m, problem.n, problem.k
 
 
 def of_few_tiles(problem):
@@ -78,7 +96,7 @@ def ladder(folder):
         name: {package: [figures.short(x) for x in own.get(name, ()) if x] for package, own in by_package.items()}
         for name in names
     }
-    title = "matmul's designs on random products in 16 bits of at least 2 GFLOP"
+    title = "matmul's designs on random products of the class '16-bit large'"
     origin = measured.origin_in([row.environment for row in rows])
     return Picture(charts.spans, {"title": title, "origin": origin, "rows": dots, "label": figures.AGAINST.format("cuBLAS")})
 

@@ -120,7 +120,8 @@ def markdown():
 
     rows = [_row(feature) for feature in FEATURES]
     page = f"{INTRODUCTION.format(tests=TESTS)}\n{as_table(['', *(f'`{op}`' for op in OPS), 'test'], rows)}\n"
-    return "\n".join([page, *(_costs(records.read_rows(path)) for path in sorted(measured.RESULTS.glob("*/torch.json")))])
+    files = (folder / "torch.json" for folder in measured.gpus())
+    return "\n".join([page, *(_costs(records.read_rows(path)) for path in files if path.exists())])
 
 
 def _costs(times):

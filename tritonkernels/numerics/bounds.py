@@ -29,9 +29,10 @@ class Bound:
         return self.relative * magnitude + self.store * exact.abs() + self.underflow
 
 
-def error_bound(problem, terms=None):
+def error_bound(problem, terms=None, stepwise=False):
     """The Bound of every design on this problem, for any order of summation. `terms` is how many of the products summed into an
-    element are not 0, where that is known: adding zeros rounds nothing."""
+    element are not 0, where that is known: adding zeros rounds nothing. `stepwise`: the sum is rounded to the result's type
+    before the activation, as by two modules in a row; no design does that."""
     mode = mode_of(problem)
     terms = problem.terms if terms is None else terms
     store, subnormal = STORES[problem.out_dtype]
@@ -46,6 +47,7 @@ def error_bound(problem, terms=None):
     underflow = mode.products * roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
     if activation := getattr(problem, "activation", None):
         slope = ACTIVATIONS[activation][1]
+        relative += store * (1 + relative) if stepwise else 0.0
         evaluation = 2.0**-48 if mode.sums == torch.float64 else 2.0**-20
         relative, underflow = slope * relative + evaluation, slope * underflow
     return Bound(relative, store, underflow + subnormal)

@@ -27,7 +27,7 @@ def judge(problem, computed, *args, transform=None, terms=None, **kwargs):
 class Expected:
     """What a result of the user's call is compared with; holds for any number of results."""
 
-    def __init__(self, problem, *args, transform=None, terms=None, **kwargs):
+    def __init__(self, problem, *args, transform=None, terms=None, stepwise=False, **kwargs):
         op = problem.op
         self._call = problem, args, kwargs
         self._exact, self._scale = reference(op, *args, **kwargs), magnitude(op, *args, **kwargs)
@@ -35,7 +35,7 @@ class Expected:
         self._bound = self._scale
         if not self._exact.numel():
             return
-        self._bound = error_bound(problem, terms).at(self._exact, self._scale)
+        self._bound = error_bound(problem, terms, stepwise).at(self._exact, self._scale)
         if transform:
             self._scale, self._bound, self._beyond = winograd_bound(transform, problem, self._exact, *args, **kwargs)
         mode = mode_of(problem)

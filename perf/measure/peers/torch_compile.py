@@ -24,15 +24,20 @@ def _mv(a, x, y=None, *, alpha=1.0, beta=0.0):
     return torch.mv(a, x) if alpha == 1 else alpha * torch.mv(a, x)
 
 
-def build(problem, a, b, *args, **kwargs):
+def compiled(function):
+    """The function as the autotuner's best code for the sizes that it is called with."""
     torch._dynamo.reset()  # all cases compile the same functions, of which it keeps few variants
     options = torch._inductor.list_mode_options(MODE) | QUIETLY
-    compiled = torch.compile(_function(problem, a, b), options=options, dynamic=False, fullgraph=True)
+    return torch.compile(function, options=options, dynamic=False, fullgraph=True)
+
+
+def build(problem, a, b, *args, **kwargs):
+    run = compiled(_function(problem, a, b))
     if problem.op == "conv2d":
-        return lambda *args, out, precision=None, **options: compiled(*args, **options), False
+        return lambda *args, out, precision=None, **options: run(*args, **options), False
 
     def call(a, b, c=None, *, alpha=1.0, beta=None, out, **options):
-        return compiled(a, b, c, alpha=alpha, beta=beta_of(beta, c))
+        return run(a, b, c, alpha=alpha, beta=beta_of(beta, c))
 
     return call, False
 

@@ -12,19 +12,15 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from ... import ROOT
 from ...measure import packed, records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
 from ...offline import sass
-from .. import measured, noise
+from .. import classes, measured, models, noise
 from ..choice import named
 from ..measured import PACKAGES
 
 IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
-FILES = {"Triton": "tritonkernels/{op}/{design}.py", "CUDA": "cuda_reference/{op}/{design}.cuh"}
 KINDS = {"math": sass.MATH, "shared": sass.SHARED, "global": (*sass.GLOBAL, *sass.LOCAL)}  # instructions of a hot loop
-# the least ratio to torch of each colour of the heat map, the slowest first
-COLOURS = (0.0, 0.5, 0.75, 0.9, 0.97, 1.03, 1.15, 1.5, 2.5)
 
 
 class Origin(NamedTuple):
@@ -44,7 +40,6 @@ class Origin(NamedTuple):
 class Result:
     """The fastest design of a package in a case."""
 
-    anchor: str
     package: str
     design: str
     ms: float
@@ -58,11 +53,6 @@ class Result:
         """torch's time over this one's."""
         return self.torch_ms / self.ms if self.torch_ms else None
 
-    @property
-    def colour(self):
-        """Its place in COLOURS, None without torch's time."""
-        return self.torch_ms and sum(self.ratio >= least for least in COLOURS) - 1
-
 
 @dataclass(frozen=True)
 class Case:
@@ -74,7 +64,6 @@ class Case:
     arithmetic: str
     problem: Problem
     results: dict[str, Result]  # by implementation
-    seconds: dict[str, dict[str, float]]  # by implementation, then by design
 
 
 @dataclass(frozen=True)
@@ -99,14 +88,6 @@ class Code:
         return " ".join(f"{name}={value}" for name, value in self.facts["config"].items() if name != "num_ctas")
 
 
-class Source(NamedTuple):
-    """A design's file in one of the packages, and the machine code that it is compiled to for each GPU."""
-
-    package: str
-    file: Path
-    codes: list[Code]
-
-
 @dataclass
 class Gpu:
     """All that a folder of records tells of a GPU."""
@@ -115,7 +96,10 @@ class Gpu:
     folder: Path
     target: Target | None  # None for a GPU whose figures are not known
     suites: dict[str, list[measured.Case]]
+    classes: list[classes.ClassResult]
+    models: list[dict]  # rows of `perf models`
     cases: list[Case] = field(default_factory=list)
+    drawn: list[Case] = field(default_factory=list)  # of the classes, which are their groups
     origins: list[Origin] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)  # (what gave no result, why)
     codes: list[Code] = field(default_factory=list)
@@ -127,35 +111,16 @@ class Gpu:
 
     @property
     def ops(self):
-        return list(dict.fromkeys(case.op for case in self.cases))
+        """The operations with results or machine code."""
+        found = {own.op for own in (*self.cases, *self.codes)}
+        return [op for op in OPS if op in found]
 
-    def groups(self, op):
-        """{group: its cases} of an operation."""
-        found = {}
-        for case in self.cases:
-            if case.op == op:
-                found.setdefault(case.group, []).append(case)
-        return found
-
-    def slower(self):
-        """The (Case, Result) behind torch by their medians, the worst first."""
-        return sorted(((case, r) for case, r in self.results() if r.ratio and r.ratio < 1), key=lambda pair: pair[1].ratio)
-
-    def others(self):
-        """All others, the fastest first, and last those without torch's time."""
-        others = [(case, r) for case, r in self.results() if not r.ratio or r.ratio >= 1]
-        return sorted(others, key=lambda pair: -(pair[1].ratio or 0))
-
-    def results(self):
-        return [(case, r) for case in self.cases for r in case.results.values()]
-
-    def counts(self):
-        """(operation, package, {verdict: how many}) of each."""
-        for op in self.ops:
-            for package in PACKAGES:
-                own = [case.results[package] for case in self.cases if case.op == op and package in case.results]
-                if own:
-                    yield op, PACKAGES[package], Counter(r.verdict for r in own)
+    def counts(self, op):
+        """(package, {verdict: how many}) of each package with results of the operation."""
+        for package, title in PACKAGES.items():
+            own = [case.results[package] for case in self.cases if case.op == op and package in case.results]
+            if own:
+                yield title, Counter(r.verdict for r in own)
 
     def origin(self, environment):
         """The number of the environment's Origin."""
@@ -167,21 +132,8 @@ class Gpu:
 
 def gpus(root):
     """The Gpu of each folder of records: of `root` itself if it has files of them, else of its folders."""
-    folders = [root] if any(root.glob("*.json*")) else sorted(path for path in root.iterdir() if path.is_dir())
-    return [own for own in map(gpu, folders) if own.cases]
-
-
-def sources(gpus):
-    """{operation: {design: its Sources}}, in the order in which techniques build on each other."""
-    codes = {}
-    for code in (code for gpu in gpus for code in gpu.codes):
-        codes.setdefault((code.op, code.design, code.package), []).append(code)
-    return {op: {rung.name: _files(op, rung.name, codes) for rung in LIBRARY.operation(op).own} for op in OPS}
-
-
-def _files(op, design, codes):
-    files = {package: ROOT / path.format(op=op, design=design) for package, path in FILES.items()}
-    return [Source(package, file, codes.get((op, design, package), [])) for package, file in files.items() if file.exists()]
+    folders = [root] if any(root.glob("*.json*")) else measured.gpus(root)
+    return [own for own in map(gpu, folders) if own.cases or own.classes or own.models]
 
 
 def home(op, design):
@@ -192,11 +144,11 @@ def home(op, design):
 
 
 def gpu(folder):
-    suites = measured.suites(folder)
-    sweep = _sweep(folder)
+    suites, sweep, drawn, of_models = measured.suites(folder), _sweep(folder), measured.drawn(folder), models.rows_of(folder)
     devices = [cases[0].vendor.target for cases in suites.values()] + [e["device"] for e, _ in sweep.values()]
+    devices += [r.target for r in drawn] + [row["environment"]["device"] for row in of_models]
     name = devices[0] if devices else ""
-    own = Gpu(name, folder, known(name), suites)
+    own = Gpu(name, folder, known(name), suites, classes.of_records(drawn), of_models)
     for suite, cases in suites.items():
         for op in dict.fromkeys(case.op for case in cases):
             for group, part in measured.parts(suite, [case for case in cases if case.op == op]).items():
@@ -204,8 +156,9 @@ def gpu(folder):
     shapes = {}
     for (key, package), (environment, row) in sweep.items():
         shapes.setdefault(key, {})[IMPLEMENTATIONS[package]] = environment, row
-    drawn = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
-    own.cases += sorted(drawn, key=lambda case: case.problem.flops)
+    random = filter(None, (_of_sweep(own, key, rows) for key, rows in shapes.items()))
+    own.cases += sorted(random, key=lambda case: case.problem.flops)
+    own.drawn += [_of_suite(own, case, group) for group, case in _judged(own.classes)]
     own.missing += _failures(folder)
     own.codes += _codes(own)
     own.cases.sort(key=lambda case: OPS.index(case.op))
@@ -219,12 +172,23 @@ def known(name):
         return None
 
 
+def _judged(results):
+    """(class, measured.Case) of each case of the classes for which there is a ratio."""
+    for result in results:
+        cases = {}
+        for judged in (judged for side in result.packages.values() for judged in side.cases):
+            cases.setdefault((judged.record.seed, judged.record.case), []).append(judged)
+        for own in cases.values():
+            record, vendor = own[0].record, own[0].vendor
+            designs = [judged.record for judged in own]
+            yield result.class_.name, measured.Case(record.case, record.op, record.precision, vendor, designs)
+
+
 def _of_suite(gpu, case, group):
-    vendor, results, seconds = case.vendor, {}, {}
+    vendor, results = case.vendor, {}
     for package in PACKAGES:
         if best := case.best(package):
             results[package] = Result(
-                anchor=f"{gpu.folder.name}/{package}/{vendor.suite}/{case.op}/{case.name}".replace(" ", "_"),
                 package=PACKAGES[package],
                 design=best.design,
                 ms=best.median_ms,
@@ -233,9 +197,8 @@ def _of_suite(gpu, case, group):
                 verdict=case.verdict(best),
                 origin=gpu.origin(best.environment),
             )
-            seconds[package] = {r.design: r.median_ms / 1e3 for r in case.of(package)}
     problem = sweep_records.problem_of(case.op, vendor.problem)
-    return Case(case.name, case.op, group, case.arithmetic, problem, results, seconds)
+    return Case(case.name, case.op, group, case.arithmetic, problem, results)
 
 
 def _sweep(folder):
@@ -250,7 +213,7 @@ def _sweep(folder):
 
 def _of_sweep(gpu, key, rows):
     """The Case of a random shape; None without any time."""
-    results, seconds = {}, {}
+    results = {}
     for package, (environment, row) in rows.items():
         problem, family = sweep_records.problem_of(row["op"], row["problem"]), row["family"]
         if not row["times"]:
@@ -259,7 +222,6 @@ def _of_sweep(gpu, key, rows):
         design, _, us, *_ = min(row["times"], key=lambda time: time[2])
         torch_us = row["torch"] and row["torch"][1]
         results[package] = Result(
-            anchor=f"{gpu.folder.name}/{package}/{key[0]}",
             package=PACKAGES[package],
             design=design,
             ms=us / 1e3,
@@ -268,12 +230,11 @@ def _of_sweep(gpu, key, rows):
             verdict="alone" if torch_us is None else "ahead" if us < torch_us else "behind",
             origin=gpu.origin(environment),
         )
-        seconds[package] = {time[0]: time[2] / 1e6 for time in sorted(row["times"], key=lambda time: -time[2])}
     if not results:
         return None
     kind = measured.arithmetic(row["problem"]["dtype"], problem.precision)
     name = named(problem).removeprefix(f"{problem.op} {problem.precision} ")
-    return Case(name, problem.op, f"random shapes: {family}", kind, problem, results, seconds)
+    return Case(name, problem.op, f"random shapes: {family}", kind, problem, results)
 
 
 def _codes(gpu):

@@ -1,48 +1,62 @@
-"""The report's charts of a GPU's records: those that span suites, and ladders, rooflines and errors."""
+"""The report's charts of a GPU's records that its script does not draw: ladders, errors and those of a suite."""
+
+from dataclasses import dataclass
 
 from tritonkernels.choice import model
 
 from ...fit import counted, timed
 from ...measure import contenders, records, sweep_records
 from .. import charts, figures, measured
-from ..measured import PACKAGES
 from ..picture import Picture
 
 RUNGS = 4  # ladders of an operation
-UNIT = 1e12  # FLOP/s, and bytes per second
 
 
-def overview(gpu):
-    return [figures.summary(gpu.suites)] if gpu.suites else []
+def of_operation(gpu, op):
+    """Pictures of suites that are of this operation."""
+    cases = {suite: [case for case in own if case.op == op] for suite, own in gpu.suites.items()}
+    if op == "gemv":
+        yield figures.gemv_bandwidth(cases.get("gemv", []))
+    if op == "conv2d":
+        yield figures.conv2d_channels([case for own in cases.values() for case in own])
+    if op == "matmul":
+        yield figures.matmul_squares(cases.get("square", []))
+        yield from errors(gpu)
 
 
-def of_docs(gpu):
-    """Charts of a chapter's suite, for which there are records."""
-    convolutions = [case for cases in gpu.suites.values() for case in cases if case.op == "conv2d"]
-    drawn = [figures.gemv_bandwidth(gpu.suites.get("gemv", [])), figures.matmul_squares(gpu.suites.get("square", []))]
-    return [picture for picture in (*drawn, figures.conv2d_channels(convolutions)) if picture]
+@dataclass(frozen=True)
+class Ladder:
+    """Every design on one problem: its speed relative to the vendor's library, measured and predicted."""
+
+    case: measured.Case
+    rows: dict[str, dict[str, tuple[float, float | None]]]  # {design: {implementation: (measured, predicted)}}
+
+    @property
+    def vendor(self):
+        return measured.vendor_of(self.case.op)
+
+    def place(self, speed):
+        """Where on the axis from 0 to the highest speed, as a length of CSS."""
+        most = max(1, *(own for row in self.rows.values() for pair in row.values() for own in pair if own))
+        return f"{100 * speed / most:.1f}%"
 
 
-def ladders(gpu):
-    """Of each operation the cases in which most designs were timed; of more than RUNGS some of each size."""
-    cases = [case for own in gpu.suites.values() for case in own]
-    for op in dict.fromkeys(case.op for case in cases):
-        most = max(len(case.designs) for case in cases if case.op == op)
-        full = [case for case in cases if case.op == op and len(case.designs) == most]
-        full.sort(key=lambda case: case.vendor.tflops * case.vendor.median_ms)
-        step = max(1, (len(full) - 1) // (RUNGS - 1))
-        yield from (_ladder(case, gpu.target) for case in full[::-step][:RUNGS])
+def ladders(gpu, op):
+    """The Ladders of the cases in which most designs were timed; of more than RUNGS cases some of each size."""
+    cases = [case for own in gpu.suites.values() for case in own if case.op == op]
+    most = max((len(case.designs) for case in cases), default=0)
+    full = [case for case in cases if len(case.designs) == most]
+    full.sort(key=lambda case: case.vendor.tflops * case.vendor.median_ms)
+    step = max(1, (len(full) - 1) // (RUNGS - 1))
+    return [_ladder(case, gpu.target) for case in full[::-step][:RUNGS]]
 
 
 def _ladder(case, target):
     predictions, rows = predicted(case, target), {}
     for r in case.designs:
         seconds = predictions.get((r.implementation, r.design))
-        speed = seconds and figures.short(case.vendor.median_ms / 1e3 / seconds)
-        rows.setdefault(r.design, {})[r.implementation] = figures.short(r.ratio_to_torch), speed
-    vendor = measured.vendor_of(case.op)
-    line = {"vendor": vendor, "line": 1, "label": f"speed relative to {vendor}"}
-    return figures.picture(charts.bars, f"{case.op} {case.name}, {case.arithmetic}", [case], rows=rows, **line)
+        rows.setdefault(r.design, {})[r.implementation] = r.ratio_to_torch, seconds and case.vendor.median_ms / 1e3 / seconds
+    return Ladder(case, rows)
 
 
 def predicted(case, target):
@@ -60,35 +74,6 @@ def predicted(case, target):
         for run in counted.counted([shape], target)
     }
     return {(r.implementation, r.design): seconds.get((contenders.PACKAGES[r.implementation], r.design)) for r in case.designs}
-
-
-def rooflines(gpu):
-    """A roofline of each operation, with every design of every case."""
-    for op in gpu.ops if gpu.target and gpu.target.dram_bandwidth else ():
-        cases = [case for case in gpu.cases if case.op == op]
-        points = {
-            package: [
-                (
-                    figures.short(case.problem.intensity),
-                    [figures.short(case.problem.flops / seconds / UNIT) for seconds in case.seconds[package].values()],
-                )
-                for case in cases
-                if package in case.seconds
-            ]
-            for package in PACKAGES
-        }
-        peaks = {case.arithmetic: gpu.target.peak(case.problem.precision) for case in cases}
-        peaks = {name: figures.short(peak / UNIT) for name, peak in peaks.items() if peak}
-        roofs = {", ".join(name for name in peaks if peaks[name] == peak): peak for peak in peaks.values()}
-        origins = sorted({r.origin for case in cases for r in case.results.values()})
-        data = {
-            "title": f"{op}: every timed design",
-            "origin": measured.origin_in([gpu.origins[i - 1]._asdict() for i in origins]),
-            "points": points,
-            "roofs": roofs,
-            "bandwidth": gpu.target.dram_bandwidth / UNIT,
-        }
-        yield Picture(charts.roofline, data)
 
 
 def errors(gpu):

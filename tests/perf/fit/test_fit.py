@@ -108,7 +108,8 @@ def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
         shuffled = [shape._replace(judges=True) for shape in shapes(20)]
         random.Random(seed).shuffle(shuffled)
         monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
-        monkeypatch.setattr(timed.records, "read_rows", lambda path: [{"environment": {"date": "", "commit": "abc+def"}}])
+        row = {"suite": "smoke", "environment": {"date": "", "commit": "abc+def"}}
+        monkeypatch.setattr(timed.records, "read_rows", lambda path: [row])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
         judged = tmp_path / f"{seed}.md"
         assert main(["fit", "--records", "of.json", "--judged", str(judged)]) == 0
@@ -156,7 +157,7 @@ def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
     for name in ("h200", "a100", "h100"):
         (tmp_path / name).mkdir()
     (tmp_path / "README.md").write_text("")
-    assert [target.name for target in timed.of_architecture(90)] == ["h100", "h200"]
+    assert [target.name for target in timed.of_architecture(90)] == ["h200", "h100"]
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import json
 
 from perf.fit import timed
 from perf.fit.timed import Run
-from perf.measure.records import read_rows
+from perf.measure.records import read_rows, write_rows
 
 SUITES = [timed.RESULTS / "h200" / f"{name}.json" for name in ("ladder", "square", "gemv")]
 CONFIG = {"BLOCK_M": 16}
@@ -58,9 +58,12 @@ def test_a_sweep_judges(tmp_path):
     assert shape.runs == {"tritonkernels": [Run("tiled", CONFIG, 1e-5), Run("naive", CONFIG, 4e-5)]}
 
 
-def test_nothing_is_fitted_to_the_random_suite():
-    """Which the records of an H100 have. torch's rows name what it multiplied: for a split mode of fp32 its fp32 product."""
-    rows = [row for row in read_rows(timed.RESULTS / "h100/random.json") if row["implementation"] != "torch"]
-    random = {json.dumps(row["problem"], sort_keys=True) for row in rows}
-    fitted = {json.dumps(shape.problem.describe(), sort_keys=True) for shape in timed.of_gpu("h100").shapes}
-    assert len(random) > 150 and len(fitted) > 300 and not random & fitted
+def test_nothing_is_fitted_to_classes(tmp_path, monkeypatch):
+    """Nor to a file of them that someone names."""
+    path, rows = tmp_path / "h200" / "classes.json", read_rows(SUITES[0])
+    path.parent.mkdir()
+    write_rows(path, [*rows, *(row | {"suite": "classes", "problem": row["problem"] | {"n": 77}} for row in rows)])
+    monkeypatch.setattr(timed, "RESULTS", tmp_path)
+    for paths in (None, [path]):
+        fitted = timed.of_gpu("h200", paths).shapes
+        assert len(fitted) == len({row["case"] for row in rows}) and all(shape.problem.n != 77 for shape in fitted)

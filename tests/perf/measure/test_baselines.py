@@ -129,3 +129,83 @@ def test_there_is_no_tf32_on_a_cpu():
 def test_what_torch_cannot_multiply_on_a_gpu_is_a_refusal(a, b, out):
     with pytest.raises(UnsupportedError):
         baselines.matmul(a.to("meta"), b.to("meta"), out=torch.empty(a.shape[0], b.shape[1], dtype=out, device="meta"))
+
+
+def laid_out(layout, *shape):
+    return torch.randn(*shape).contiguous(memory_format=layout)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_gradients_in_the_other_layout_are_the_same_and_come_back(layout):
+    x, w, grad = laid_out(layout, 2, 3, 9, 8), laid_out(layout, 4, 3, 3, 3), laid_out(layout, 2, 4, 9, 8)
+    for computed, wanted in (
+        (
+            baselines.conv2d_input_in_the_other_layout(x.shape, w, grad, out=None, padding=1),
+            torch.nn.grad.conv2d_input(x.shape, w, grad, padding=1),
+        ),
+        (
+            baselines.conv2d_weight_in_the_other_layout(x, w.shape, grad, out=None, padding=1),
+            torch.nn.grad.conv2d_weight(x, w.shape, grad, padding=1),
+        ),
+    ):
+        torch.testing.assert_close(computed, wanted)
+        assert computed.is_contiguous(memory_format=layout)
+
+
+def test_the_other_layout_really_is_another_one(monkeypatch):
+    seen = []
+    monkeypatch.setattr(torch.nn.grad, "conv2d_input", lambda size, *tensors, **options: seen.extend(tensors) or tensors[1])
+    monkeypatch.setattr(torch.nn.grad, "conv2d_weight", lambda x, size, grad, **options: seen.extend((x, grad)) or x)
+    x, w, grad = torch.randn(2, 3, 9, 8), torch.randn(4, 3, 3, 3), torch.randn(2, 4, 7, 6)
+    baselines.conv2d_input_in_the_other_layout(x.shape, w, grad, out=None)
+    baselines.conv2d_weight_in_the_other_layout(x, w.shape, grad, out=None)
+    assert len(seen) == 4 and all(t.is_contiguous(memory_format=torch.channels_last) for t in seen)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("bias", [False, True])
+def test_patches_are_rows_of_a_linear_layer(layout, bias):
+    x, w = laid_out(layout, 2, 3, 13, 8), laid_out(layout, 5, 3, 4, 2)  # a row of pixels is left over
+    addend = torch.randn(5) if bias else None
+    computed = baselines.linear_over_patches(x, w, addend, out=None, stride=(4, 2))
+    torch.testing.assert_close(computed, torch.conv2d(x, w, addend, (4, 2)))
+    assert computed.is_contiguous(memory_format=layout)
+
+
+@pytest.mark.parametrize(
+    "options", [{"stride": 1}, {"stride": 3, "padding": 1}, {"stride": 3, "dilation": 2}, {"stride": (3, 2)}]
+)
+def test_filters_that_overlap_have_no_patches(options):
+    with pytest.raises(UnsupportedError, match="patches"):
+        baselines.linear_over_patches(torch.randn(1, 3, 9, 9), torch.randn(2, 3, 3, 3), out=None, **options)
+    with pytest.raises(UnsupportedError, match="patches"):
+        baselines.linear_over_patches(torch.randn(1, 3, 9, 9), torch.randn(2, 3, 1, 1), out=None)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "silu"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_activation_after_a_rounded_sum_keeps_the_bound_of_two_steps(activation, dtype):
+    """One of negative sums does not keep that of one step: it is the rounding of the sum that is allowed, and no more."""
+    case = cases.matmul(64, 128, 9, dtype, activation=activation, named={"bias": Operand((128,), dtype)})
+    args, kwargs = case.arguments(1, CPU)
+    prepared, output = MATMUL.prepare(*args, **kwargs), None
+    output = Output(prepared.result)
+    computed = baselines.addmm_and_activation(*args, out=output.tensor, **kwargs)
+    checker = Checker(args, kwargs)
+    assert checker.judge(prepared.problem, output, computed, stepwise=True).ok
+    assert not checker.judge(prepared.problem, output, computed).ok
+    computed += 0.02
+    assert not checker.judge(prepared.problem, output, computed, stepwise=True).ok
+    for others in ({"activation": "relu"}, {"bias": None}):
+        with pytest.raises(UnsupportedError):
+            baselines.addmm_and_activation(*args, out=output.tensor, **kwargs | others)
+
+
+def test_where_fast_sums_of_fp8_will_do_torch_has_two_kinds():
+    args, kwargs = cases.matmul(32, 16, 64, torch.float8_e4m3fn, b="col", accumulate="fast").arguments(0, CPU)
+    prepared = MATMUL.prepare(*args, **kwargs)
+    output = Output(prepared.result)
+    computed = baselines.matmul_with_fp32_sums(*args, out=output.tensor, **kwargs)
+    assert Checker(args, kwargs).judge(prepared.problem, output, computed).ok
+    with pytest.raises(UnsupportedError, match="fast"):
+        baselines.matmul_with_fp32_sums(*args, out=output.tensor)

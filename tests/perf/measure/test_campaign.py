@@ -140,7 +140,6 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "skinny",
         "llm",
         "unaligned",
-        "random",
         *(f"sweep-{op}" for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight", "conv2d_input")),
     ]
 

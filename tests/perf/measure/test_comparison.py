@@ -14,6 +14,7 @@ from perf.measure.cases import conv2d, gemm, gemv, matmul
 from perf.measure.check import Output
 from perf.measure.comparison import Comparison
 from perf.measure.monitor import Monitor, State
+from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
 CASE = gemv(64, 32)
@@ -49,10 +50,10 @@ def timed(monkeypatch, gemv_does):
     monkeypatch.setattr(Monitor, "since", lambda self, started: states[0] if len(states) == 1 else states.pop(0))
     monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
 
-    def run(act, *given):
+    def run(act, *given, **options):
         states[:] = given or [STATE]
         gemv_does(act)
-        compared = Comparison("smoke", 0, None, torch.device("cpu"))
+        compared = Comparison("smoke", 0, None, torch.device("cpu"), **options)
         compared._clock = types.SimpleNamespace(l2_bytes=2**16)
         compared.run(CASE)
         return {r.design: r for r in compared.records}
@@ -146,6 +147,43 @@ def test_no_ratio_to_a_torch_of_another_precision(timed, monkeypatch):
 def test_no_ratio_to_a_wrong_torch(timed, monkeypatch):
     monkeypatch.setitem(baselines.BASELINES, "gemv", (("addmv", lambda *args, out, **kwargs: out.zero_(), True),))
     assert timed(right)["stand_in"].ratio_to_torch is None
+
+
+def test_a_thorough_comparison_has_all_of_torch_s_ways_and_names_kernels(timed, monkeypatch):
+    """Of a wrong row of torch, too: whose kernel it is, is what one wants to know."""
+    more = ("wrong", lambda *args, out, **kwargs: out.zero_(), True), ("refuses", refuses, True)
+    monkeypatch.setitem(comparison.ways.WAYS, "gemv", (*baselines.BASELINES["gemv"], *more))
+    monkeypatch.setattr(comparison.profiled, "kernels", lambda call: [str(tuple(call().shape))])
+    rows = timed(right, thorough=True)
+    assert {design: (row.ok, row.kernels) for design, row in rows.items()} == {
+        "stand_in": (True, ["(64,)"]),
+        "addmv": (True, ["(64,)"]),
+        "wrong": (False, ["(64,)"]),
+    }
+    assert rows["stand_in"].ratio_to_torch == pytest.approx(2.5)
+    assert [row.kernels for row in timed(right).values()] == [None, None]
+
+
+def refuses(*args, **kwargs):
+    raise UnsupportedError("not this")
+
+
+def test_what_torch_keeps_of_operands_is_made_before_a_timed_run(monkeypatch, triton_only):
+    """Filters in the other layout would else be converted in the graph that is timed."""
+    converted = []
+
+    def interleaved(runs, clock, seed, warm, check):
+        converted.append(len(baselines._filters))
+        return {name: took(1.0) for name in runs}
+
+    monkeypatch.setattr(timing, "interleaved", interleaved)
+    monkeypatch.setattr(timing, "in_a_row", lambda runs, clock: dict.fromkeys(runs, 3))
+    monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
+    baselines._filters.clear()
+    compared = Comparison("smoke", 0, ["none"], torch.device("cpu"))
+    compared._clock = types.SimpleNamespace(l2_bytes=2**16)
+    compared.run(conv2d((2, 3, 9, 8), (4, 3, 3, 3)))
+    assert converted == [3]
 
 
 def test_no_ratio_to_a_torch_that_was_wrong_after_all(timed, monkeypatch):

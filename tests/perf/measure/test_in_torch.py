@@ -63,7 +63,7 @@ def test_all_times_are_taken(monkeypatch):
     )
     monkeypatch.setattr(in_torch, "models", lambda _: [tiny])
     monkeypatch.setattr(in_torch, "variants", lambda model, *_: [("torch", model, ""), ("ours", model, "0 of 9")])
-    monkeypatch.setattr(in_torch, "_warm", lambda steps: steps)
+    monkeypatch.setattr(in_torch, "warm", lambda steps: None)
     host = list(in_torch.host_times(DEVICE, Clock()))
     models = list(in_torch.model_times(DEVICE, Clock(), 1.0))
     assert len(host) == 3 * 3 * 3 and len(models) == 2 * 2 * 2

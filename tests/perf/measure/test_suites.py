@@ -1,17 +1,12 @@
 """Suites hold what they promise; operands are reproducible, random and laid out as named."""
 
 import importlib
-import itertools
-from collections import Counter
 
 import pytest
 import torch
 
-from perf.measure import shapes, sweep_records
 from perf.measure.cases import Operand
-from perf.measure.shapes import prepared
 from perf.measure.suites import SUITES
-from perf.render.measured import RESULTS
 
 CPU = torch.device("cpu")
 CASES = [pytest.param(case, id=f"{suite}-{case.op}-{case.name}") for suite, cases in SUITES.items() for case in cases]
@@ -136,22 +131,6 @@ def test_tensor_core_suites_have_the_sizes_that_they_are_for():
 def test_a_cpu_has_a_few_small_cases_of_each(suite):
     problems = [prepare(case).problem for case in SUITES[suite] if not case.gpu_only]
     assert problems and max(p.flops for p in problems) < 5e6
-
-
-def test_random_products_are_of_every_family_and_nothing_was_fitted_to_them():
-    """As many of each; none is among the records of `perf sweep`."""
-    cases = SUITES["random"]
-    families = Counter(case.name.partition(":")[0] for case in cases)
-    assert families == dict.fromkeys(shapes.FAMILIES["matmul"], 20) and len(cases) == 180
-    assert all(case.chosen for case in cases) and sum(not case.gpu_only for case in cases) >= 3
-    problems = [prepared(case).problem for case in cases]
-    assert {(p.a_layout, p.b_layout) for p in problems} == set(itertools.product(("row", "col"), repeat=2))
-    known = {key for path in sweep_records.files(RESULTS) for key in keys(path)}
-    assert known and not known & {shapes.key_of(p.op, p.describe()) for p in problems}
-
-
-def keys(path):
-    return {shapes.key_of(row["op"], row["problem"]) for _, row in sweep_records.read(path, "matmul")}
 
 
 def test_the_seed_decides_the_values():

@@ -9,9 +9,9 @@ from perf.render import packing
 from tests.harness import prepare
 
 
-def row(times, n=64, column_major=True, precision="ieee", torch_us=10.0):
+def row(times, n=64, column_major=True, torch_us=10.0, **options):
     a, b = torch.empty(n, n, device="meta"), torch.empty(n, n, device="meta")
-    problem = prepare("matmul", a, b.t() if column_major else b, precision=precision).problem
+    problem = prepare("matmul", a, b.t() if column_major else b, **({"precision": "ieee"} | options)).problem
     found = {"cuda_reference": [("cuda_cores", config, us, None) for config, us in times]}
     return SimpleNamespace(problem=problem, torch=("matmul", torch_us) if torch_us else None, times=found)
 
@@ -39,3 +39,4 @@ def test_others_are_left_out(table):
     times = [({"BM": 64}, 20.0), ({"BM": 64, "PACKED": True}, 5.0)]
     assert table(row(times[:1]), row(times[1:])) == [], "one kind only"
     assert table(row(times, column_major=False), row(times, precision="tf32"), row(times, torch_us=None)) == []
+    assert table(row(times, activation="relu")) == [], "of another kind"

@@ -6,6 +6,8 @@ import pytest
 
 from perf.render import measured, provenance
 
+WHERE = "a GPU | torch 2.11, Triton 3.6, driver 580"
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -15,17 +17,22 @@ def folder(tmp_path, monkeypatch):
 
 
 def environment(commit, date):
-    return {"commit": commit, "date": f"{date}T12:00:00+00:00"}
+    versions = {"torch": "2.11", "triton": "3.6", "cuda": None, "driver": "580"}
+    return {"commit": commit, "date": f"{date}T12:00:00+00:00", "device": "a GPU", **versions}
 
 
 def test_rows_are_counted_by_commit(folder):
     environments = [environment("0123456789abcdef", "2026-01-02"), environment("fedcba9876543210", "2026-01-03")]
     rows = [{"environment": 1, "ok": True}, {"environment": 0, "ok": False}, {"environment": 1, "ok": True}]
     (folder / "llm.json").write_text(json.dumps({"environments": environments, "records": rows}))
+    (folder / "counters.json").write_text(json.dumps({"environment": environments[0], "records": [{}, {}]}))
     (folder / "gate.json").write_text("{}")
-    assert provenance.files("gpu").splitlines()[2:] == [
-        "| llm | 2026-01-03 | fedcba987654 | 2 | 0 |",
-        "| llm | 2026-01-02 | 0123456789ab | 1 | 1 |",
+    assert provenance.files("gpu").splitlines() == [
+        "| file | measured | GPU | versions | commit | rows | not right |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"| counters | 2026-01-02 | {WHERE} | 0123456789ab | 2 | - |",
+        f"| llm | 2026-01-03 | {WHERE} | fedcba987654 | 2 | 0 |",
+        f"| llm | 2026-01-02 | {WHERE} | 0123456789ab | 1 | 1 |",
     ]
 
 
@@ -49,6 +56,6 @@ def test_sweeps_are_in_the_order_of_their_days(folder):
     ]
     (folder / "sweep.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert provenance.sweeps("gpu").splitlines()[2:] == [
-        "| gemv | 2026-01-02 | early | 0 | 2 | 3 | 1 |",
-        "| gemv | 2026-01-03 | late | 1 | 1 | 8 | 0 |",
+        f"| gemv | 2026-01-02 | {WHERE} | early | 0 | 2 | 3 | 1 |",
+        f"| gemv | 2026-01-03 | {WHERE} | late | 1 | 1 | 8 | 0 |",
     ]

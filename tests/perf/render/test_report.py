@@ -1,41 +1,45 @@
-"""The report: self-contained, complete, with the records' numbers, and told at once where it cannot be made."""
+"""The report: light pages that load nothing, complete, with the records' numbers; it says at once where it cannot be made."""
 
+import dataclasses
 import json
 import lzma
 import re
 import shutil
 import subprocess
 from collections import Counter
-from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
-from perf import ROOT
 from perf.__main__ import main
 from perf.measure import packed, records
 from perf.measure.baselines import yardstick
+from perf.measure.classes import CLASSES, SUITE
+from perf.measure.models.one import FORWARD, GRAPH, Row
 from perf.render import measured
 from perf.render.report import command, gather
 from tritonkernels import OPS
-from tritonkernels.launch import LIBRARY
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
-pytest.importorskip("pygments")
 
 LOADS = {"src", "href", "action", "data", "poster"}
 VOID = {"meta", "input", "br"}
 PACKAGES = {"triton": "Triton", "cuda": "CUDA", "tritonkernels": "Triton", "cuda_reference": "CUDA"}
 CHROMIUM = shutil.which("chromium")
+GPUS = [folder.name for folder in measured.gpus()]
+LARGEST = 3_000_000  # bytes of a page
+MOST = 6_000  # elements of a page, before its script draws dots and the first rows of tables
+DRAWN = 10_000  # with these
 
 
 class Page(HTMLParser):
-    """Its tags, ids, references, and the rows of its tables of results: [(attributes, texts of the cells)] of each."""
+    """Its tags, ids, references, the texts of the rows of its tables by id or number, and its data."""
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tags, self.ids, self.references, self.tables, self.cell = [], Counter(), [], [], [], None
+        self.open, self.tags, self.ids, self.references, self.rows, self.data = [], Counter(), [], [], {}, None
         self.feed(text)
         self.close()
 
@@ -49,51 +53,48 @@ class Page(HTMLParser):
         self.tags[tag] += 1
         self.ids += [attributes["id"]] if "id" in attributes else []
         self.references += [value for name, value in attrs if name.split(":")[-1] in LOADS]
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append((attributes, []))
-        elif tag == "td":
-            self.cell = ""
-        elif tag == "small" and self.cell is not None:
-            self.cell += "\n"
+        self.is_data = attributes.get("id") == "data"
+        if tag == "tr":
+            self.row = self.rows.setdefault(attributes.get("id", len(self.rows)), [])
+        elif tag in ("td", "th"):
+            self.row.append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
-        if tag == "td":
-            self.tables[-1][-1][1].append(self.cell)
-            self.cell = None
 
     def handle_data(self, data):
-        if self.cell is not None:
-            self.cell += data
-
-    @property
-    def results(self):
-        """The rows of the tables of results: of those behind torch, and of the others."""
-        rows = ([row for row in table if "data-verdict" in row[0]] for table in self.tables)
-        return [table for table in rows if table]
+        if self.open and self.open[-1] == "script" and self.is_data:
+            self.data = json.loads(data)
+        elif "td" in self.open or "th" in self.open:
+            self.row[-1] += data
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    """The page of one GPU."""
-    out = tmp_path_factory.mktemp("report") / "report.html"
-    assert main(["report", "--records", str(measured.RESULTS / "h200"), "--out", str(out)]) == 0
+def folder(tmp_path_factory):
+    """The report of all records."""
+    out = tmp_path_factory.mktemp("report") / "report"
+    assert main(["report", "--out", str(out)]) == 0
     return out
 
 
 @pytest.fixture(scope="module")
-def page(path):
-    return Page(path.read_text())
+def pages(folder):
+    """{name: Page}"""
+    return {path.stem: Page(path.read_text()) for path in folder.glob("*.html")}
 
 
-def fastest():
-    """(what, package, us, ratio to torch, environment) of each case in the repository's records, by plain arithmetic.
+@pytest.fixture(scope="module")
+def of_ops(pages):
+    """{operation: Page}"""
+    return {op: pages[op] for op in OPS if op in pages}
 
-    What: the operation and the case, or the family of a random shape.
+
+def fastest(folder):
+    """(what, package, us, ratio to torch, environment) of each case in the records, by plain arithmetic.
+
+    What: the operation and the case; random shapes have no names of their own.
     """
-    suites, sweep, folder = {}, {}, measured.RESULTS / "h200"
+    suites, sweep = {}, {}
     files = [json.loads(lzma.decompress(file.read_bytes())) for file in folder.glob("*.json.xz")]
     files = [file for file in files if "median_ms" in file["records"][0]]
     for file in sorted(files, key=lambda file: file["environments"][0]["date"]):
@@ -119,107 +120,115 @@ def fastest():
         if row["times"]:
             best = min(time[2] for time in row["times"]) / 1e3
             ratio = row["torch"][1] / 1e3 / best if row["torch"] else None  # in ms, as on the page: ties are rounded alike
-            yield f"random shapes: {row['family']}", PACKAGES[row["package"]], best, ratio, row["of"]
+            yield "random shapes", PACKAGES[row["package"]], best, ratio, row["of"]
 
 
-def test_each_gpu_has_a_part_of_the_page(tmp_path):
-    out, names = tmp_path / "report.html", [folder.name for folder in measured.gpus()]
-    for folder in measured.gpus():  # some of their records, as all take half a minute, in examples/tour.ipynb
-        (tmp_path / folder.name).mkdir()
-        shutil.copy(folder / "square.json.xz", tmp_path / folder.name)
-        lines = packed.read(folder / "sweep.jsonl.xz").splitlines(keepends=True)
-        some = [line for line in lines if line.startswith(('{"environment"', '{"op":"gemm"'))]
-        packed.write(tmp_path / folder.name / "gemm.jsonl", "".join(some))
-    assert main(["report", "--records", str(tmp_path), "--out", str(out)]) == 0
-    page = Page(out.read_text())
-    assert not page.open and len(set(page.ids)) == len(page.ids) and set(names) <= set(page.ids)
-    assert {reference[1:] for reference in page.references} <= set(page.ids)
-    assert len(page.results) == 2 * len(names) > 2
+def test_there_is_a_page_for_each_operation(pages):
+    assert set(pages) == {"index", "origins", *OPS}
 
 
-def test_it_is_one_file_that_loads_nothing(path, page):
-    assert all(reference.startswith("#") for reference in page.references)
-    assert not re.search(r"https?://|@import|url\((?!#)", path.read_text())
-    assert not page.tags.keys() & {"link", "iframe", "object", "embed", "img", "base"}
+def test_pages_are_light(folder, pages):
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+    assert max(sizes.values()) < LARGEST and sum(sizes.values()) < 2 * LARGEST
+    assert max(page.tags.total() for page in pages.values()) < MOST
 
 
-def test_its_tags_are_balanced_and_each_link_leads_somewhere(page):
-    assert not page.open
-    assert not [name for name, count in Counter(page.ids).items() if count > 1]
-    assert {reference[1:] for reference in page.references} <= set(page.ids)
+def test_they_load_nothing(folder):
+    for path in folder.iterdir():
+        text = path.read_text()
+        assert not re.search(r"https?://|@import|url\((?!#)", text), path
+        assert not Page(text).tags.keys() & {"link", "iframe", "object", "embed", "img", "base"}
 
 
-def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(page):
-    origins = {attributes["id"]: cells for attributes, cells in page.tables[-1] if "id" in attributes}
-    told = Counter()
-    for attributes, (ratio, case, _, ms, _, origin) in (row for table in page.results for row in table):
-        name, group = case.split("\n")
-        what = group if group.startswith("random") else name
-        told[(what, attributes["data-package"], ms.split("\n")[0], ratio, *origins[f"h200/origin/{origin}"][1:7])] += 1
+def test_their_tags_are_balanced_and_each_link_leads_somewhere(pages):
+    for name, page in pages.items():
+        assert not page.open
+        assert not [id_ for id_, count in Counter(page.ids).items() if count > 1]
+        for reference in page.references:
+            file, _, fragment = reference.partition("#")
+            other = pages[Path(file).stem] if file else page
+            assert "=" in fragment or fragment in ("", *other.ids), f"{name}: {reference}"
+
+
+def told(page):
+    """(GPU, group, case, package, us, ratio to torch, origin) of each result in a page's data, in their order."""
+    data = page.data
+    for number, package, _, us, ratio, _, origin, *_ in data["results"]:
+        gpu, group, _, name, *_ = data["cases"][number]
+        yield data["gpus"][gpu], data["groups"][group], name, data["packages"][package], us, ratio, origin
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(pages, of_ops, gpu):
+    found = Counter(
+        (
+            "random shapes" if group.startswith("random") else f"{op} {name}",
+            package,
+            us,
+            ratio,
+            *pages["origins"].rows[f"{gpu}/{origin}"][1:7],
+        )
+        for op, page in of_ops.items()
+        for own, group, name, package, us, ratio, origin in told(page)
+        if own == gpu
+    )
     names = ("device", "date", "commit", "torch", "triton", "cuda")
     expected = Counter(
-        (what, package, measured.us(ms), "-" if ratio is None else f"{ratio:.2f}", *(environment[name] for name in names))
-        for what, package, ms, ratio, environment in fastest()
+        (what, package, float(measured.us(ms)), ratio and round(ratio, 2), *(str(environment[name]) for name in names))
+        for what, package, ms, ratio, environment in fastest(measured.RESULTS / gpu)
     )
-    assert told == expected and expected.total() > 1000
+    assert found == expected and expected.total() > 1000
 
 
-def test_every_loss_is_listed_the_worst_first(page):
-    behind, others = ([cells[0] for _, cells in table] for table in page.results)
-    ratios = [ratio for *_, ratio, _ in fastest()]
-    assert behind == [f"{ratio:.2f}" for ratio in sorted(ratio for ratio in ratios if ratio and ratio < 1)]
-    assert len(others) == len(ratios) - len(behind)
+def test_results_begin_with_the_slowest_beside_torch(of_ops):
+    for page in of_ops.values():
+        ratios = [ratio for *_, ratio, _ in told(page)]
+        known = [ratio for ratio in ratios if ratio is not None]
+        assert known == sorted(known) and ratios[: len(known)] == known
 
 
-def test_each_cell_of_the_heat_maps_is_a_row(path, page):
-    cells = re.findall(r'<a href="#([^"]*)" class="(?:x\d|none)"', path.read_text())
-    assert Counter(cells) == Counter(attributes["id"] for table in page.results for attributes, _ in table)
+def test_a_verdict_is_that_of_the_times(of_ops):
+    """By the spreads where there are some; a case may be even, or round to a ratio of 1."""
+    expected = {-1: {"behind", "even"}, 0: {"behind", "even", "ahead"}, 1: {"ahead", "even"}}
+    for page in of_ops.values():
+        for _, _, _, _, ratio, verdict, *_ in page.data["results"]:
+            allowed = {"alone"} if ratio is None else expected[(ratio > 1) - (ratio < 1)]
+            assert page.data["verdicts"][verdict] in allowed
 
 
-def text_of(html):
-    return unescape(re.sub("<[^>]*>", "", html))
+def test_commits_are_on_the_page_of_origins_alone(folder):
+    assert [path.name for path in folder.iterdir() if "commit" in path.read_text()] == ["origins.html"]
 
 
-def test_each_design_has_its_sources_and_its_hot_loops(path):
-    rows = records.read_rows(measured.RESULTS / "h200/code.json")
-    loops = {(row["op"], row["design"], row["implementation"]): row["listing"] for row in rows if "fault" not in row}
-    shown = re.findall(r'<details class="sources" id="code/(\w+)\.(\w+)">(.*?)</details>', path.read_text(), re.DOTALL)
-    assert {(op, design) for op, design, _ in shown} == {(op, rung.name) for op in OPS for rung in LIBRARY.operation(op).own}
-    for op, design, html in shown:
-        panes = [text_of(pane) for pane in re.findall(r'<pre class="code" tabindex="0">(.*?)</pre>', html, re.DOTALL)]
-        files = [ROOT / f"tritonkernels/{op}/{design}.py", ROOT / f"cuda_reference/{op}/{design}.cuh"]
-        files = [file.read_text().strip() for file in files if file.exists()]
-        assert [pane.strip() for pane in panes[: len(files)]] == files
-        expected = [loops[op, design, package] for package in ("triton", "cuda") if (op, design, package) in loops]
-        assert [pane.split("\n\n", 1)[1].splitlines() for pane in panes[len(files) :]] == expected
-
-
-def test_machine_code_facts_are_those_of_the_records(page):
-    (table,) = (table for table in page.tables if any(cells and cells[0].endswith("Triton") for _, cells in table))
-    shown = Counter((cells[0].strip(), cells[1], cells[2], cells[5], cells[6]) for _, cells in table if cells)
-    rows = [row for row in records.read_rows(measured.RESULTS / "h200/code.json") if "fault" not in row]
+@pytest.mark.parametrize("gpu", GPUS)
+def test_machine_code_facts_are_those_of_the_records(of_ops, gpu):
+    fields = ("registers", "stack", "shared", "loop", "math")
+    shown = Counter(
+        (op, code["design"], page.data["packages"][code["package"]], *(code[name] for name in fields))
+        for op, page in of_ops.items()
+        for code in page.data["codes"]
+        if page.data["gpus"][code["gpu"]] == gpu
+    )
+    names = ("registers", "stack_bytes", "shared_bytes", "hot_loop_instructions")
+    rows = [row for row in records.read_rows(measured.RESULTS / gpu / "code.json") if "fault" not in row]
     assert shown == Counter(
         (
-            f"{row['op']} {row['design']}\n{PACKAGES[row['implementation']]}",
-            *(str(row[name]) for name in ("registers", "stack_bytes", "hot_loop_instructions")),
-            f"{100 * row['math_share']:.0f} %",
+            row["op"],
+            row["design"],
+            PACKAGES[row["implementation"]],
+            *(row[name] for name in names),
+            round(100 * row["math_share"]),
         )
         for row in rows
     )
 
 
-def test_instructions_are_coloured_by_what_they_do():
-    lines = [
-        "0010  @!P0 FFMA R1, R1, R2, R3",
-        "           FFMA ... 5 more",
-        "0080       LDGSTS.E [R1], [R2]",
-        "0090       DEPBAR SB0",
-    ]
-    from perf.render.report import highlight  # which needs pygments
-
-    html = highlight.listing(lines)
-    assert text_of(html).splitlines() == lines
-    assert re.findall(r'class="k k-(\w+)">([\w.]+)', html) == [("Math", "FFMA"), ("Memory", "LDGSTS.E"), ("Wait", "DEPBAR")]
+def test_a_ladder_has_every_design_of_its_case(pages):
+    case = next(case for case in measured.suites(measured.RESULTS / "h200")["ladder"] if case.name == "4096x4096x4096")
+    rows = [cells for cells in pages["gemm"].rows.values() if len(cells) == 3]
+    for design in {r.design for r in case.designs}:
+        speeds = "".join(f"{r.ratio_to_torch:.2f}" for r in case.designs if r.design == design)
+        assert [design, "", speeds] in rows
 
 
 def test_each_kind_of_instruction_has_its_share():
@@ -238,13 +247,74 @@ def some(tmp_path, keep, device="NVIDIA H200"):
 
 
 @pytest.mark.parametrize("device", ["NVIDIA H200", "a GPU of tomorrow"])
-def test_a_few_records_of_any_gpu_make_a_page(tmp_path, device):
+def test_a_few_records_of_any_gpu_make_pages(tmp_path, device):
     folder = some(tmp_path, lambda row: row["case"] == "256x256x256" and row["implementation"] != "cuda", device)
-    out = tmp_path / "report.html"
-    assert main(["report", "--records", str(folder), "--out", str(out)]) == 0
-    page = Page(out.read_text())
-    assert sum(map(len, page.results)) == 1 and ("FLOP per byte of operands" in out.read_text()) == (device == "NVIDIA H200")
-    assert "None in these records" in out.read_text() and "def tiled_kernel" in text_of(out.read_text())
+    assert main(["report", "--records", str(folder), "--out", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/gemm.html").read_text()
+    assert len(Page(text).data["results"]) == 1 and ('class="roofline"' in text) == (device == "NVIDIA H200")
+    assert "None in these records" in text and "naive" in text
+
+
+def test_designs_link_to_the_twin_pages_that_are_there(tmp_path):
+    folder = some(tmp_path, lambda row: row["case"] == "256x256x256")
+    for twins in (tmp_path / "twins/gemm", tmp_path / "elsewhere/gemm"):
+        twins.mkdir(parents=True)
+        (twins / "tiled.html").touch()
+    for options, address in (
+        ((), "../twins/gemm/tiled.html"),
+        (["--twins", tmp_path / "elsewhere"], "../elsewhere/gemm/tiled.html"),
+    ):
+        assert main(["report", "--records", str(folder), "--out", str(tmp_path / "report"), *map(str, options)]) == 0
+        page = Page((tmp_path / "report/gemm.html").read_text())
+        assert {reference for reference in page.references if "/" in reference} == {address}
+
+
+def of_class(case, ratio, implementation, **other):
+    """The rows of torch and of a package in a case of a class, made from a row of the ladder."""
+    row = records.read_json(measured.RESULTS / "h200/ladder.json")[0]
+    row = dataclasses.replace(row, suite=SUITE, case=case, ok=True, message=None, ratio_to_torch=None)
+    yield dataclasses.replace(
+        row, implementation="torch", design="addmm", median_ms=1.0, p20_ms=0.99, p80_ms=1.01, kernels=["sgemm"]
+    )
+    times = dict.fromkeys(("median_ms", "p20_ms", "p80_ms"), 1 / ratio)
+    yield dataclasses.replace(row, implementation=implementation, ratio_to_torch=ratio, **times | other)
+
+
+def test_the_index_begins_with_the_classes(tmp_path):
+    first, second = list(CLASSES.values())[:2]
+    cases = [
+        *of_class(f"{first.name}: one", 0.5, "triton"),
+        *of_class(f"{first.name}: two", 2.0, "triton"),
+        *of_class(f"{second.name}: three", 1.25, "cuda"),
+        *of_class(f"{second.name}: four", 1.0, "cuda", ok=False, message="wrong"),
+    ]
+    records.write_json(tmp_path / "classes.json", cases)
+    assert main(["report", "--records", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/index.html").read_text()
+    page = Page(text)
+    assert [row[0] for row in page.rows.values() if row[0] in CLASSES] == [first.name, second.name]
+    assert page.data["goals"] == [first.worst, second.worst]
+    assert [row[1:6] for row in told(page)] == [
+        (first.name, f"{first.name}: one", "Triton", 2000, 0.5),
+        (second.name, f"{second.name}: three", "CUDA", 800, 1.25),
+        (first.name, f"{first.name}: two", "Triton", 500, 2.0),
+    ]
+    assert "Without a time: 1" in text and "four, CUDA naive: wrong" in text and "by addmm, sgemm" in text
+
+
+def test_models_come_before_the_classes(tmp_path):
+    environment = records.read_json(measured.RESULTS / "h200/ladder.json")[0].environment
+    times = {whose: {GRAPH: {"median_us": us}} for whose, us in (("torch", 900.0), ("triton", 720.0))}
+    errors = {"torch": 1e-3, "triton": 1e-3}
+    whole = Row("vit", "ViT-S", "bf16", "64x3x224x224", FORWARD, 50, {"triton": 49}, times=times, error=errors, ok=True)
+    lost = Row("bert", "BERT", "bf16", "32x512", message="transformers is not installed")
+    records.write_json(tmp_path / "models.json", [dataclasses.replace(row, environment=environment) for row in (whole, lost)])
+    assert main(["report", "--records", str(tmp_path), "--out", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report/index.html").read_text()
+    row = next(row for row in Page(text).rows.values() if row[0] == "ViT-S")
+    assert row[4:7] == ["49 of 50", "1.25", "-"]
+    assert "Not run: BERT, bf16, 32x512: transformers is not installed" in text and "<svg" in text
+    assert text.index('id="models"') < text.index('id="classes"') < text.index('id="operations"')
 
 
 def test_what_failed_is_named(tmp_path):
@@ -254,7 +324,7 @@ def test_what_failed_is_named(tmp_path):
 
     (gpu,) = gather.gpus(some(tmp_path, broken))
     assert [what for what, _ in gpu.missing] == [f"gemm 256x256x256, {package} naive" for package in ("triton", "cuda")]
-    assert all("naive" not in own for case in gpu.cases for own in case.seconds.values())
+    assert all(r.design != "naive" for case in gpu.cases for r in case.results.values())
 
 
 def refusal(capsys, *arguments):
@@ -277,86 +347,81 @@ def test_without_records_it_says_so(tmp_path, capsys, prepare, message):
     folder = tmp_path / "records"
     folder.mkdir()
     prepare(folder)
-    assert message.format(folder) in refusal(capsys, "--records", folder, "--out", tmp_path / "report.html")
-    assert not (tmp_path / "report.html").exists()
+    assert message.format(folder) in refusal(capsys, "--records", folder, "--out", tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
-def test_a_file_that_cannot_be_written_is_told_before_any_work(tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_named_before_any_work(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(gather, "gpus", lambda root: pytest.fail("work was done"))
-    assert "cannot write" in refusal(capsys, "--out", tmp_path / "missing/report.html")
-    assert "cannot write" in refusal(capsys, "--out", tmp_path)
+    (tmp_path / "file").touch()
+    assert "is no folder" in refusal(capsys, "--out", tmp_path / "file")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert "permission denied" in refusal(capsys, "--out", tmp_path / "report.html")
+    assert "permission denied" in refusal(capsys, "--out", tmp_path / "report")
 
 
 def test_a_missing_package_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "NEEDED", ("jinja2", "no_such_package"))
-    message = refusal(capsys, "--out", tmp_path / "report.html")
+    message = refusal(capsys, "--out", tmp_path / "report")
     assert "needs no_such_package: pip install 'tritonkernels[report]'" in message
 
 
 @pytest.fixture
-def browse(path, tmp_path):
-    """browse(fragment, *options, file=the report) -> what Chromium prints, without an error in its console."""
+def browse(folder, tmp_path):
+    """browse(address in the report, or a file) -> the page's elements as Chromium has them, without an error in its console."""
     if not CHROMIUM:
         pytest.skip("chromium is not installed")
 
-    def run(fragment="", *options, file=path):
+    def run(address):
         quiet = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
         always = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", *quiet, "--enable-logging=stderr")
-        where = f"--user-data-dir={tmp_path / 'profile'}", f"file://{file}{fragment}"
-        done = subprocess.run([CHROMIUM, *always, *options, *where], capture_output=True, text=True, timeout=120)
+        files = ("--allow-file-access-from-files", "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}")
+        command = [CHROMIUM, *always, *files, "--virtual-time-budget=30000", "--dump-dom", f"file://{folder / address}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0 and "CONSOLE" not in done.stderr, done.stderr
         return done.stdout
 
     return run
 
 
-def test_the_browser_opens_the_code_that_a_link_leads_to(browse):
-    assert re.findall(r'<details [^>]*id="([^"]*)" open', browse("#code/gemm.tiled", "--dump-dom")) == ["code/gemm.tiled"]
+def test_no_page_is_wider_than_its_window_nor_a_chart_higher(browse, folder, tmp_path):
+    """At the widths of a phone, a tablet and a desktop, in windows 900 pixels high."""
+    measure = """const measure = (frame) => {
+      const own = frame.contentDocument;
+      const charts = [...own.querySelectorAll(".strips, .roofline, .ladder, .figure")];
+      const highest = Math.max(0, ...charts.map((box) => box.getBoundingClientRect().height));
+      frame.title = `${own.documentElement.scrollWidth} ${highest <= 900}`;
+    };"""
+    pages = [f"{page}.html" for page in ("index", "matmul", "origins")]
+    frames = [
+        f'<iframe width="{width}" height="900" src="{folder / page}" onload="measure(this)"></iframe>'
+        for page in pages
+        for width in (390, 1100, 1600)
+    ]
+    frame = tmp_path / "frames.html"
+    frame.write_text(f"<style>iframe {{ border: 0 }}</style><script>{measure}</script>{''.join(frames)}")
+    shown = re.findall(r'<iframe width="(\d+)".*?title="(\d+) (\w+)"', browse(frame))
+    assert len(shown) == len(frames) and all((width, "true") == (own, fits) for width, own, fits in shown), shown
 
 
-@pytest.mark.parametrize("width", [360, 820])
-def test_the_page_is_as_wide_as_a_phone_or_a_tablet(browse, path, tmp_path, width):
-    frame = tmp_path / "frame.html"
-    told = "this.title = contentDocument.documentElement.scrollWidth"
-    frame.write_text(f'<iframe width="{width}" height="800" style="border: 0" src="file://{path}" onload="{told}"></iframe>')
-    shown = browse(
-        "", "--hide-scrollbars", "--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom", file=frame
-    )
-    assert f'title="{width}"' in shown
+def test_the_script_filters_sorts_and_draws(browse, of_ops):
+    page = of_ops["matmul"]
+    shown = browse("matmul.html#gpu=h200&package=CUDA&q=long%20k&sort=-4")
+    drawn = Page(shown)
+    own = [
+        (us, name)
+        for gpu, group, name, package, us, *_ in told(page)
+        if (gpu, package) == ("h200", "CUDA") and "long K" in group
+    ]
+    rows = [cells for cells in drawn.rows.values() if len(cells) == 7][1:]
+    assert len(rows) == min(100, len(own)) and f"{len(own)} of {len(page.data['results'])} results" in shown
+    times = [float(cells[3].split("\u2013")[0]) for cells in rows if "\u2013" not in cells[3]]
+    assert times == sorted(times, reverse=True) and times[0] == max(us for us, _ in own)
+    assert set(re.findall(r'class="dots (\w+)" d="M', shown)) == {"cuda"}
+    code = [cells for cells in drawn.rows.values() if len(cells) == 13][1:]
+    assert code and all("CUDA" in cells[0] for cells in code)
 
 
-def visible(text):
-    return [[(a, cells) for a, cells in table if "hidden" not in a] for table in Page(text).results]
-
-
-def test_the_browser_sorts_and_filters(browse, page):
-    behind, others = visible(browse("#op=gemm&package=CUDA&q=long%20k&sort=3", "--dump-dom"))
-    assert behind and others
-    for table, all_of_it in zip((behind, others), page.results):
-        cuda = [row for row in all_of_it if (row[0]["data-op"], row[0]["data-package"]) == ("gemm", "CUDA")]
-        wanted = [a["id"] for a, cells in cuda if "long K" in cells[1]]
-        assert sorted(wanted) == sorted(a["id"] for a, _ in table)
-        times = [float(cells[3].split("\n")[0]) for _, cells in table]
-        assert times == sorted(times) and len(times) == len(wanted)
-
-
-def test_the_browser_filters_machine_code_too(browse):
-    rows = [a for table in Page(browse("#op=gemm&package=CUDA", "--dump-dom")).tables for a, _ in table]
-    rows = [a for a in rows if "data-op" in a and "data-verdict" not in a]
-    shown = {(a["data-op"], a["data-package"]) for a in rows if "hidden" not in a}
-    assert shown == {("gemm", "CUDA")} and any("hidden" in a for a in rows)
-
-
-def test_the_browser_shows_all_without_a_filter_and_sorts_words(browse, page):
-    tables = visible(browse("#sort=2", "--dump-dom"))
-    assert [len(table) for table in tables] == [len(table) for table in page.results]
-    for table in tables:
-        designs = [cells[2].split("\n")[0] for _, cells in table]
-        assert designs[0] == min(designs) and designs[-1] == max(designs)
-
-
-def test_the_browser_prints_it(browse, tmp_path):
-    browse("", f"--print-to-pdf={tmp_path / 'report.pdf'}")
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+def test_the_script_adds_few_elements(browse):
+    """All dots of a row are one path, and a hundred rows of a table are in the document."""
+    drawn = Page(browse("matmul.html"))
+    assert drawn.tags.total() < DRAWN

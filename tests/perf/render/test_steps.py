@@ -23,6 +23,22 @@ def rows(*times):
     ]
 
 
+def test_products_are_of_one_kind(monkeypatch):
+    """The large one; not those that are smaller, batched, of other sizes or types, with something added, or without torch's
+    time."""
+
+    def row(m=512, n=4096, k=1024, batch=(), dtype=torch.float16, torch_us=10.0, **added):
+        a, b = (torch.empty(*batch, *shape, dtype=dtype, device="meta") for shape in ((m, k), (k, n)))
+        added = {name: torch.empty(n, dtype=dtype, device="meta") if name == "bias" else x for name, x in added.items()}
+        return SimpleNamespace(problem=prepare("matmul", a, b, **added).problem, torch=torch_us and ("mm", torch_us))
+
+    others = [row(m=392), row(n=512), row(k=1023), row(batch=(2,)), row(dtype=torch.float32), row(torch_us=None)]
+    others += [row(bias=True), row(activation="relu")]
+    one = row()
+    monkeypatch.setattr(steps.measured, "swept", lambda folder, op: [*others, one])
+    assert steps.products(None) == [one]
+
+
 def test_the_fastest_config_of_a_design_counts():
     own = rows([("tiled", 40.0), ("tiled", 20.0), ("naive", 100.0)], [("tiled", 5.0)])
     assert steps.speeds(own, "cuda") == {"naive": [0.1, None], "tiled": [0.5, 2.0]}
@@ -153,11 +169,14 @@ def test_the_loops_are_those_of_the_records():
     assert cells[7] == str(facts["hot_loop_instructions"])
 
 
-def test_the_chart_has_every_random_product_of_16_bits_that_is_large():
+def test_the_chart_has_every_random_product_of_the_class():
     ratios = []
     for row in steps.measured.swept(SWEEP, "matmul"):
         times = [us for design, _, us, _ in row.times.get("cuda_reference", ()) if design == "naive"]
-        if row.problem.precision in ("fp16", "bf16") and row.problem.flops >= 2e9 and row.torch and times:
+        p = row.problem
+        of_eights = not (p.m % 8 or p.n % 8 or p.k % 8) and min(p.m, p.n, p.k) >= 400
+        is_plain = p.batch == 1 and not p.bias and p.activation is None and p.beta == 0
+        if p.precision in ("fp16", "bf16") and p.flops >= 2e9 and of_eights and is_plain and row.torch and times:
             ratios.append(row.torch[1] / min(times))
     dots = steps.ladder(SWEEP).data["rows"]
     assert dots["naive"]["cuda"] == pytest.approx(ratios, rel=1e-4) and len(ratios) > 5
