@@ -55,6 +55,7 @@ def _problem(path, tag, address, pages, site):
     target = (folder / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
     if not target.is_relative_to(site) or not target.is_file():
         return "does not exist"
-    if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+    anchor = "" if "=" in parts.fragment else unquote(parts.fragment)  # with "=" it is what the report's filters are set to
+    if anchor and target in pages and anchor not in pages[target].anchors:
         return "has no such anchor"
     return None
