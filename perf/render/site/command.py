@@ -23,12 +23,14 @@ ASSETS = ("iframe-worker.js", "site.css")
 
 
 def add_arguments(parser):
-    parser.add_argument("--out", type=Path, default=SITE, metavar="DIR", help="replaced; default: build/site")
+    parser.add_argument("--out", type=Path, default=SITE, metavar="DIR", help="an earlier site there is replaced; default: build/site")
 
 
 def main(options, parser):
     if importlib.util.find_spec("zensical") is None:
         parser.error("the site needs zensical: make docs-site installs it, or pip install 'tritonkernels[docs]'")
+    if options.out.exists() and not (options.out / "search.json").exists():
+        parser.error(f"{options.out} exists and is no site; it would be replaced")
     with tempfile.TemporaryDirectory() as folder:
         built = build(Path(folder))
         if options.out.exists():

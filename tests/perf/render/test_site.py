@@ -137,6 +137,14 @@ def test_without_its_generator_it_says_what_to_install(monkeypatch, capsys, tmp_
     assert "make docs-site" in capsys.readouterr().err and not (tmp_path / "site").exists()
 
 
+def test_it_replaces_nothing_but_a_site(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(SystemExit):
+        main(["site", "--out", str(tmp_path)])
+    assert "is no site" in capsys.readouterr().err and (tmp_path / "mine.txt").exists()
+
+
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="zensical is not installed: make docs-site")
 def test_the_whole_site(tmp_path):
