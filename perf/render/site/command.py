@@ -23,7 +23,9 @@ ASSETS = ("iframe-worker.js", "site.css")
 
 
 def add_arguments(parser):
-    parser.add_argument("--out", type=Path, default=SITE, metavar="DIR", help="an earlier site there is replaced; default: build/site")
+    parser.add_argument(
+        "--out", type=Path, default=SITE, metavar="DIR", help="an earlier site there is replaced; default: build/site"
+    )
 
 
 def main(options, parser):
