@@ -7,10 +7,11 @@
 # make mutants    break every kernel on purpose, and see make test notice; JOBS=n at a time, SHARD=2/8: the second eighth of them
 # make report     build/report/index.html: pages of all records: classes and models, and for each operation every loss and win, ladders, rooflines
 # make docs       tables and charts of the docs, from records and designs
+# make docs-site  the docs as a web site: build/site/index.html, with search, the API, twin pages and the report
 # make lint       style
 PYTHON ?= python3
 
-.PHONY: compare test test-all fuzz gpu mutants report docs lint clean
+.PHONY: compare test test-all fuzz gpu mutants report docs docs-site lint clean
 
 compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
@@ -38,6 +39,9 @@ report: .venv/installed
 docs: .venv/installed
 	.venv/bin/python -m perf docs
 
+docs-site: .venv/zensical
+	.venv/bin/python -m perf site
+
 lint: .venv/installed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
@@ -47,6 +51,11 @@ lint: .venv/installed
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python >= 3.10 is needed; name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+# What only the site takes, as nothing else needs its 90 MB.
+.venv/zensical: .venv/installed Makefile
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check zensical==0.0.73
 	@touch $@
 
 clean:

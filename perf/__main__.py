@@ -26,9 +26,10 @@ COMMANDS = {
     "report": "render.report.command",
     "twins": "render.twins.command",
     "docs": "render.docs",
+    "site": "render.site.command",
 }
 # they need its examples, tests or docs, or write into it
-OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs")
+OF_A_CHECKOUT = ("torch", "fit", "gate", "campaign", "pack", "twins", "docs", "site")
 
 
 def main(argv=None):

@@ -16,17 +16,18 @@ Every design of every operation, simplest first. Pick one with `design="naive"`;
 
 
 def markdown():
-    return INTRODUCTION + "".join(f"\n## {op}\n\n{''.join(_section(LIBRARY.operation(op)))}" for op in tritonkernels.OPS)
+    blocks = (block for op in tritonkernels.OPS for block in (f"## {op}", *_section(LIBRARY.operation(op))))
+    return INTRODUCTION + "".join(f"\n{block}\n" for block in blocks)
 
 
 def _section(operation):
     """Its own designs as a table, then a sentence for each operation whose designs it has too."""
     if operation.own:
-        yield table.markdown(*_rows(operation)) + "\n\n" * bool(operation.reductions)
+        yield table.markdown(*_rows(operation))
     for reduction in operation.reductions:
         of, example = reduction.to.name, operation.named(reduction, reduction.to.own[-1].name)
         former = f" Records of earlier commits call it `{reduction.formerly}`." if reduction.formerly else ""
-        yield f"\nThe designs of [{of}](#{of}), by names such as `{example}`, also answer {reduction.summary}.{former}\n"
+        yield f"The designs of [{of}](#{of}), by names such as `{example}`, also answer {reduction.summary}.{former}"
 
 
 def _rows(operation):

@@ -1,10 +1,12 @@
 """torch.nn's Linear and Conv2d, computed by this library, and `replace`, which swaps them in a model where they are faster.
 
-from tritonkernels import nn
+    from tritonkernels import nn
 
-layer = nn.Linear(512, 512, precision="tf32")
-layer.load_state_dict(torchs.state_dict())
-print(nn.replace(model, inputs=example))    # what it swapped, what it left, and why; nn.restore(model) undoes it
+    layer = nn.Linear(512, 512, precision="tf32")
+    layer.load_state_dict(torchs.state_dict())
+    print(nn.replace(model, inputs=example))  # what it swapped, what it left, and why
+
+`restore` undoes it.
 """
 
 from . import swap
