@@ -8,7 +8,8 @@ from .measured import three_digits
 from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
 
 TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
-STRIP, LETTER = 580, 3.5  # points: the width of a strip, and of a letter of the names on it
+STRIP, LETTER = 580, 4  # points: the width of a strip, and of a letter of the names on it
+FEWEST = 20  # letters of a name, room or not
 NOTHING = {"ratios": ()}  # of a package that a class has no rows of
 MARKERS = "os^DvPX*"
 BESIDE = ("axes fraction", "data")
@@ -58,7 +59,7 @@ def strips(figure, title, origin, rows, label):
 
 
 def _name_the_worst(axes, i, packages):
-    """The name of a row's worst case, left of its dot, or right of all dots where there is no room."""
+    """The name of a row's worst case, left of its dot, or right of all dots where there is more room; cut to what there is."""
     untimed = sum(found["untimed"] for found in packages.values())
     timed = {package: found for package, found in packages.items() if found["ratios"]}
     text = f"{untimed} without a time" if untimed else ""
@@ -67,13 +68,15 @@ def _name_the_worst(axes, i, packages):
         axes.annotate(text, (1, i), ha="left", va="center", fontsize=6.5)
         return
     worst, most = min(timed[package]["ratios"]), max(x for found in timed.values() for x in found["ratios"])
-    text = f"{timed[package]['worst']}: {worst:.2f}{f'; {text}' if text else ''}"
-    left, right = map(math.log, axes.get_xlim())
-    room = (math.log(worst) - left) / (right - left) * STRIP
-    has_room = room > min(len(text) * LETTER, STRIP / 2)
-    x, offset, side = (worst, -4, "right") if has_room else (most, 5, "left")
+    name, text = timed[package]["worst"], f": {worst:.2f}{f'; {text}' if text else ''}"
+    first, last = map(math.log, axes.get_xlim())
+    left, right = ((part / (last - first) * STRIP) / LETTER for part in (math.log(worst) - first, last - math.log(most)))
+    is_left = left > min(len(name + text), right)
+    most_letters = max(FEWEST, int(max(left, right)) - len(text))
+    name = name if len(name) <= most_letters else f"{name[: most_letters - 1].rstrip()}…"
+    x, offset, side = (worst, -4, "right") if is_left else (most, 5, "left")
     place = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center", "fontsize": 6.5}
-    axes.annotate(text, (x, i + PACKAGES[package][3] * has_room), **place)
+    axes.annotate(name + text, (x, i + PACKAGES[package][3] * is_left), **place)
 
 
 def bars(figure, title, origin, rows, vendor, line, label):

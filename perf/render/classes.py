@@ -1,5 +1,6 @@
 """Speed by class of call (measure/classes.py): how each package's default choice compares with torch's best way."""
 
+import itertools
 import statistics
 from dataclasses import dataclass, field
 
@@ -141,9 +142,23 @@ def worst(result, package, number=WORST):
 def _line(judged):
     ours, vendor = judged.record, judged.vendor
     config = ", ".join(f"{name} {value}" for name, value in ours.config.items())
-    kernels = f", {' + '.join(vendor.kernels)}" if vendor.kernels else ""
+    kernels = f", {_in_short(vendor.kernels)}" if vendor.kernels else ""
     own = f"{us(ours.median_ms)} us by {ours.design} ({config})"
     return f"{judged.ratio:.2f}  {ours.case}: {own}; torch {us(vendor.median_ms)} us by {vendor.design}{kernels}"
+
+
+def _in_short(kernels):
+    """The names of kernels, without the types of their templates and of their parameters."""
+    names = []
+    for kernel in kernels:
+        depth, name = 0, ""
+        for letter in kernel.removeprefix("void "):
+            depth += letter in "<("
+            name += letter * (depth == 0)
+            depth -= letter in ">)"
+        names.append(name.strip())
+    runs = [(name, len(list(same))) for name, same in itertools.groupby(names)]
+    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in runs)
 
 
 def not_timed(results):
@@ -162,7 +177,7 @@ def vendor_wrong(results):
     """A line on each row of torch that is wrong: such a row is no baseline."""
     for result in results:
         for r in result.vendor_wrong:
-            kernels = f" ({' + '.join(r.kernels)})" if r.kernels else ""
+            kernels = f" ({_in_short(r.kernels)})" if r.kernels else ""
             yield f"{r.op} {r.case}, torch {r.design}{kernels}: {r.message}"
 
 

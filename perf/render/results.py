@@ -44,23 +44,15 @@ def markdown():
 
 
 def of_readme(gpu):
-    """README's pictures of whole models and of classes, each with a table that unfolds; or what to run for them."""
+    """README's pictures of whole models and of classes; or what to run for them."""
     folder = measured.RESULTS / gpu
-    speeds = next((table.markdown(*own) for _, *own in models.tables(models.rows_of(folder))), None)
-    by_class = classes.markdown_table(classes.of_records(measured.drawn(folder)))
-    parts = [_picture("docs/", folder, "models", NO_MODELS), *_unfolds(speeds, folder, "models")]
-    parts += [_picture("docs/", folder, "classes", NO_CLASSES), *_unfolds(by_class, folder, "classes")]
-    return "\n\n".join(parts)
+    return "\n\n".join(_picture("docs/", folder, *own) for own in (("models", NO_MODELS), ("classes", NO_CLASSES)))
 
 
 def _picture(docs, folder, name, instead):
     """The link to a GPU's chart, from a page that has docs so far away; the sentence `instead` where there is none."""
     picture = CHARTS[name](folder)
     return f"![{picture.data['title']}]({docs}charts/{folder.name}/{name}.svg)" if picture else instead
-
-
-def _unfolds(text, folder, name):
-    return [f"<details><summary>The same as a table</summary>\n\n{text}", "</details>"] if CHARTS[name](folder) else []
 
 
 def _of_gpu(folder, name=""):

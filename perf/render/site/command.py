@@ -1,4 +1,4 @@
-"""python -m perf site: the docs as a web site, with search, the API, the twins of every design and the report of all records.
+"""python -m perf site: the docs as a web site: with search, the API, a page for each design and its twin, and the report.
 
 It is built without a network from the Markdown of the repository, and can be opened from disk: DIR/index.html. Every link and
 anchor is checked, and that a browser loads nothing from elsewhere.

@@ -1,5 +1,7 @@
 """Results against the vendor library: the fastest design of each package, in the newest run, losses as well as wins."""
 
+import re
+
 import pytest
 from stand_ins import record
 
@@ -169,12 +171,10 @@ def test_models_are_before_the_classes(of_models):
     assert "| ResNet-50 | bfloat16 | 8 images | cuda | 54 of 54 | 1.25 | 1.25 |" in page and results.NO_MODELS not in page
 
 
-def test_readme_has_pictures_and_tables_once_there_are_records(of_models, monkeypatch):
+def test_readme_has_pictures_once_there_are_records(of_models, monkeypatch):
     monkeypatch.setattr(measured, "RESULTS", of_models.parent)
     text = results.of_readme(of_models.name)
-    for name, row in (("models", "| ResNet-50 |"), ("classes", "| 16-bit large | 2 |")):
-        assert f"(docs/charts/{of_models.name}/{name}.svg)" in text and row in text
-    assert text.index("models.svg") < text.index("classes.svg") and text.count("<details>") == text.count("</details>") == 2
+    assert re.findall(r"\(docs/charts/(.*?)\)", text) == [f"{of_models.name}/{name}.svg" for name in ("models", "classes")]
     assert results.of_readme("none") == f"{results.NO_MODELS}\n\n{results.NO_CLASSES}"
 
 
