@@ -134,7 +134,7 @@ def texts(rows):
 
 
 def test_a_strip_has_the_mean_and_the_worst_case_of_its_class():
-    """A mean is bold where it reaches the goal; the name is left of the worst dot, or right of all, cut, where there is no room."""
+    """A mean is bold where it reaches the goal; the worst name is left of its dot, or right of all and cut."""
 
     def row(*ratios, worst, untimed=0):
         return {"ratios": ratios, "mean": sum(ratios) / len(ratios) if ratios else None, "worst": worst, "untimed": untimed}
