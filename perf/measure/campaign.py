@@ -27,7 +27,7 @@ from ..arguments import folder, positive
 from ..gate import processes
 from ..render import summary
 from ..render.measured import RESULTS
-from . import kernels
+from . import classes, kernels
 from .environment import revision
 from .shapes import FAMILIES
 from .suites import SUITES
@@ -68,8 +68,8 @@ def plan(out, recorded=None):
         Step("doctor", _python("-m", "perf", "doctor"), 0.1),
         Step("gate", _python("-m", "perf", "gate"), 1.0, gate=True),
         _compare("smoke", out, 0.4),
-        Step("errors", _python("-m", "perf", "errors", "--json", str(out / "errors.json")), 0.4),
-        Step("torch", _python("-m", "perf", "torch", "--json", str(out / "torch.json")), 0.4),
+        _compare(classes.SUITE, out, 0.5),
+        *(_own(command, out) for command in ("models", "errors", "torch")),
         *(_compare(suite, out, 0.7, not old[suite]) for suite in sorted(old, key=old.get, reverse=True)),
         *(Step(f"sweep-{op}", _python("-m", "perf", "sweep", op, "--out", str(out / "sweep")), 0.4) for op in FAMILIES),
     ]
@@ -78,6 +78,11 @@ def plan(out, recorded=None):
 def _compare(suite, out, share, current=False):
     command = _python("-m", "perf", "compare", "--suite", suite, "--json", str(out / f"{suite}.json"))
     return Step(suite, command, share, records=f"{suite}.json", current=current)
+
+
+def _own(command, out):
+    """The step of a command that has records of its own."""
+    return Step(command, _python("-m", "perf", command, "--json", str(out / f"{command}.json")), 0.4)
 
 
 def _python(*arguments):

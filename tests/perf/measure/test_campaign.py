@@ -126,6 +126,8 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "doctor",
         "gate",
         "smoke",
+        "classes",
+        "models",
         "errors",
         "torch",
         "seeds",
