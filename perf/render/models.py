@@ -144,7 +144,7 @@ def _where(row, whose, operations):
 
     columns = [cell(ours["operations"].get(name, 0), torchs["operations"].get(name, 0)) for name in operations]
     whole = cell(sum(ours["operations"].values()), sum(torchs["operations"].values()))
-    extra = [f"{operation}: {kernel} {count:g} x, {us:.0f} us" for kernel, operation, count, us in ours["extra"][:NAMED]]
+    extra = [f"{operation}: {kernel} {count:.3g} x, {us:.0f} us" for kernel, operation, count, us in ours["extra"][:NAMED]]
     rest = ours["extra"][NAMED:]
     extra += [f"{len(rest)} more, {sum(us for *_, us in rest):.0f} us"] if rest else []
     label = f"{row['title']}, {row['size']}, {row['dtype']}"
