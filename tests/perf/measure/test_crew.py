@@ -131,7 +131,7 @@ def test_a_build_that_ends_its_process_is_left_to_the_one_that_measures():
 def test_a_process_that_cannot_start_is_no_endless_loop():
     simulated = Simulated()
     with simulated.crew() as crew, pytest.raises(RuntimeError, match="cannot start: gone"):
-        next(iter(simulated.alive)).events.append((0.0, "died", "gone"))
+        next(worker for worker in simulated.alive if worker.work == "measure").events.append((0.0, "died", "gone"))
         crew.run(jobs("a"), 1e6, lambda *answer: None)
 
 
