@@ -88,8 +88,9 @@ class Kernel(NamedTuple):
 
 
 def of_step(step, module, kinds):
-    """{"operations": {operation: us}, "layers": {layer: {operation: us}}, "extra": [[kernel, operation, launches, us]]} of a
-    call of step(), which runs the module; `kinds` are the classes whose modules are layers."""
+    """{"operations": {operation: us}, "layers": {layer: {operation: us}}, "extra": [[kernel, operation, launches, us]],
+    "alone": True} of a call of step(), which runs the module; `kinds` are the classes whose modules are layers. Records before
+    "alone" have also the time that kernels waited for those before them."""
     step()
     torch.cuda.synchronize()
     with marked(module, kinds), profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
@@ -113,6 +114,7 @@ def summary(launched, steps):
         "operations": _mean({name: operations[name] for name in OPERATIONS if operations[name]}, steps),
         "layers": {layer: _mean(own, steps) for layer, own in layers.items()},
         "extra": sorted(named, key=lambda row: -row[-1]),
+        "alone": True,
     }
 
 
@@ -122,20 +124,29 @@ def _mean(us, steps):
 
 def kernels(events):
     """A Kernel of each launch among the events of a profile."""
-    linked = Counter()
+    alone = _alone([event for event in events if event.device_type == torch.autograd.DeviceType.CUDA])
     for event in events:
         if event.device_type == torch.autograd.DeviceType.CPU:
             for launched in event.kernels:
                 if not launched.name.startswith(ANNOTATIONS):
-                    linked[launched.name, launched.duration] += 1
-                    yield Kernel(launched.name, launched.duration, _around(event))
-    for event in events:  # what the profiler has linked to no operator
-        if event.device_type == torch.autograd.DeviceType.CUDA and not event.name.startswith(ANNOTATIONS):
-            key = event.name, event.time_range.elapsed_us()
-            if linked[key]:
-                linked[key] -= 1
-            else:
-                yield Kernel(*key, ())
+                    same = alone[launched.name, launched.duration]
+                    yield Kernel(launched.name, same.pop() if same else launched.duration, _around(event))
+    for (name, _), rest in alone.items():  # what the profiler has linked to no operator
+        yield from (Kernel(name, us, ()) for us in rest)
+
+
+def _alone(events):
+    """{(name, us): [us of each such kernel in which none that began before it ran]} of events on a GPU.
+
+    A kernel may be launched while the one before it runs, and wait for it: that time is the other's.
+    """
+    found, end = defaultdict(list), float("-inf")
+    for event in sorted(events, key=lambda event: event.time_range.start):
+        if not event.name.startswith(ANNOTATIONS):
+            began, ended = event.time_range.start, event.time_range.end
+            found[event.name, event.time_range.elapsed_us()].append(max(0.0, ended - max(began, end)))
+            end = max(end, ended)
+    return found
 
 
 def _around(event):

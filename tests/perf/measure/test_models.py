@@ -251,27 +251,28 @@ def test_kernels_belong_to_an_operation(name, operators, operation, is_extra):
     assert (kernel.operation, kernel.is_extra) == (operation, is_extra)
 
 
-def event(device, name, us=0.0, kernels=(), parent=None):
+def event(device, name, us=0.0, kernels=(), parent=None, start=0.0):
     return SimpleNamespace(
         device_type=device,
         name=name,
         kernels=[SimpleNamespace(name=own, duration=took) for own, took in kernels],
         cpu_parent=parent,
-        time_range=SimpleNamespace(elapsed_us=lambda: us),
+        time_range=SimpleNamespace(start=start, end=start + us, elapsed_us=lambda: us),
     )
 
 
-def test_each_kernel_counts_once():
+def test_each_kernel_counts_once_and_while_it_is_the_first():
+    """The second one is launched early: for 1 of its 2 us it waits for the first. The last one is linked to no operator."""
     layer = event(DeviceType.CPU, "layer:fc", kernels=[("layer:fc", 9.0)])
     product = event(DeviceType.CPU, "aten::mm", kernels=[("gemm", 4.0), ("splitKreduce", 2.0)], parent=layer)
-    shown = [("layer:fc", 9.0), ("gemm", 4.0), ("splitKreduce", 2.0), ("softmax", 5.0)]
-    found = kernel_time.summary(
-        kernel_time.kernels([layer, product, *(event(DeviceType.CUDA, name, us) for name, us in shown)]), steps=2
-    )
+    shown = [("layer:fc", 0.0, 9.0), ("gemm", 0.0, 4.0), ("splitKreduce", 3.0, 2.0), ("softmax", 7.0, 5.0)]
+    on_gpu = [event(DeviceType.CUDA, name, us, start=start) for name, start, us in reversed(shown)]
+    found = kernel_time.summary(kernel_time.kernels([layer, product, *on_gpu]), steps=2)
     assert found == {
-        "operations": {"matmul": 3.0, "normalisation, elementwise": 2.5},
-        "layers": {"fc": {"matmul": 3.0}},
-        "extra": [["splitKreduce", "matmul", 0.5, 1.0]],
+        "operations": {"matmul": 2.5, "normalisation, elementwise": 2.5},
+        "layers": {"fc": {"matmul": 2.5}},
+        "extra": [["splitKreduce", "matmul", 0.5, 0.5]],
+        "alone": True,
     }
 
 
