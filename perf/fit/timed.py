@@ -60,7 +60,7 @@ def of_architecture(arch):
 
 
 def of_gpu(gpu, paths=None):
-    """Of the GPU's records or of the files named. Nothing is fitted to records of classes, which speed is judged by."""
+    """From the GPU's records, or the files that are named. Nothing is fitted to records of classes, which judge speed."""
     folder = RESULTS / gpu
     paths = paths or [*sweep_records.files(folder), *measured.files(folder)]
     found, environments = [], []

@@ -92,7 +92,7 @@ timed, whether the choice thinks well of it or not, and `--precision`, `--family
 package, by figures and trees that were fitted to half of the shapes, on random shapes (`perf/measure/shapes.py`) of the other
 half. The shipped ones are fitted to both halves, so they should be a little better. Not every legal config was measured for
 every shape, and the model chooses among those that were; an unmeasured one may be faster. Shapes with times of kernels that
-have been rewritten since are left out. How fast the choice is beside torch, [the results](results.md) say, by class.
+have been rewritten since are left out. [The results](results.md) show, by class, how fast the choice is compared with torch.
 
 The gates: a geometric mean of at most {mean}, and at most {fine} for {share:.0%} of the shapes.
 

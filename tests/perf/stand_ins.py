@@ -1,10 +1,23 @@
-"""Stand-ins for the harness: a launch that runs Python, a correct gemv, a record."""
+"""Stand-ins for the harness: a launch that runs Python, a correct gemv, a record, the time of simulated workers."""
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from perf.measure.records import Record
+
+
+class SimulatedTime:
+    """The time of workers that are not there, whose `events` (time, ...) are to come. It passes when someone waits for them."""
+
+    def __init__(self):
+        self.time, self.log, self.alive = 0.0, [], set()
+
+    def wait(self, waiting, seconds):
+        assert all(worker in self.alive for worker in waiting)
+        times = [worker.events[0][0] for worker in waiting if worker.events]
+        self.time = max(self.time, min([*times, self.time + seconds]))
+        return [worker for worker in waiting if worker.events and worker.events[0][0] <= self.time]
 
 
 @dataclasses.dataclass(frozen=True)

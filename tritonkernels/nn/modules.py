@@ -92,7 +92,7 @@ class Linear(OwnModule, torch.nn.Linear):
         try:
             args, kwargs = self.arguments(self, batch, self.precision)
             result = self.function(*args, **kwargs)
-        except Exception:
+        except Exception:  # whatever it is, it is raised again: in the module's own words where the input is at fault
             if fault := self.fault(input):
                 raise fault from None
             raise

@@ -4,6 +4,7 @@ import collections
 import os
 
 import pytest
+from stand_ins import SimulatedTime
 
 from perf.measure import workers
 from perf.measure.crew import HANG, Crew, Job
@@ -11,22 +12,17 @@ from perf.measure.crew import HANG, Crew, Job
 BUILD_S, MEASURE_S = 4.0, 1.0
 
 
-class Simulated:
+class Simulated(SimulatedTime):
     """Workers that are not there. Tasks are names; `dies` and `hangs` are some of them."""
 
     def __init__(self, dies=(), hangs=()):
-        self.time, self.log, self.dies, self.hangs, self.alive = 0.0, [], dies, hangs, set()
+        super().__init__()
+        self.dies, self.hangs = dies, hangs
 
     def start(self, work, environment=None):
         worker = FakeWorker(self, work, environment)
         self.alive.add(worker)
         return worker
-
-    def wait(self, waiting, seconds):
-        assert all(worker in self.alive for worker in waiting)
-        times = [worker.events[0][0] for worker in waiting if worker.events]
-        self.time = max(self.time, min([*times, self.time + seconds]))
-        return [worker for worker in waiting if worker.events and worker.events[0][0] <= self.time]
 
     def crew(self, builders=2, gpus=("0",)):
         return Crew("build", builders, "measure", gpus, self.start, self.wait, lambda: self.time)

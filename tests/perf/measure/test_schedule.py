@@ -5,17 +5,19 @@ import os
 import types
 
 import pytest
+from stand_ins import SimulatedTime
 
 from perf.measure import schedule, trial, workers
 
 BUILD_S, TRIAL_S = {"tritonkernels": 1.0, "cuda_reference": 10.0}, 0.5
 
 
-class Crew:
+class Crew(SimulatedTime):
     """Workers that are not there: a build takes BUILD_S, a trial TRIAL_S; `dies` and `hangs` are names of contenders."""
 
     def __init__(self, dies=(), hangs=(), fails=(), shared=False):
-        self.time, self.log, self.dies, self.hangs, self.fails, self.alive = 0.0, [], dies, hangs, fails, set()
+        super().__init__()
+        self.dies, self.hangs, self.fails = dies, hangs, fails
 
     def now(self):
         return self.time
@@ -24,12 +26,6 @@ class Crew:
         worker = FakeWorker(self, work)
         self.alive.add(worker)
         return worker
-
-    def wait(self, waiting, seconds):
-        assert all(worker in self.alive for worker in waiting)
-        times = [worker.events[0][0] for worker in waiting if worker.events]
-        self.time = max(self.time, min([*times, self.time + seconds]))
-        return [worker for worker in waiting if worker.events and worker.events[0][0] <= self.time]
 
 
 class FakeWorker:
