@@ -175,6 +175,16 @@ def test_what_torch_watches_is_left_to_python(repeats):
     torch.testing.assert_close([one[0] for one in batched], list(exact))
 
 
+def test_switches_of_launches_are_those_of_backward(repeats, monkeypatch):
+    on = [False]
+    monkeypatch.setattr(LIBRARY, "switches", lambda: on[0])
+    given, grad = taught()
+    backward = gradient_of(cuda_reference.gemm, given, grad)
+    on[0] = True
+    found, ran = frames(backward)
+    assert ran and are_same(found, by_python(cuda_reference.gemm, given, grad))
+
+
 def test_forgotten_plans_are_not_followed(repeats):
     """Neither those of backward's calls nor that of forward, by a graph that outlives them."""
     given, grad = taught()

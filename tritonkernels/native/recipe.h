@@ -1,8 +1,8 @@
 // The gradients of a repeated call without Python.
 //
-// The first backward of a kind is Python's, and is watched: the calls that it makes of the operators, and where their operands
-// and the gradients lie in the tensors that it is given and that these calls make. A recipe repeats the calls by their plans. A
-// tensor that lies elsewhere is torch's work, as a sum is: then there is no recipe, and that kind of backward stays Python's.
+// The first backward of a kind is Python's, and is watched: the calls that it makes of the operators, and which of the tensors
+// that it is given or that these calls make their operands and the gradients are views of. A recipe repeats the calls by their
+// plans. A tensor that is a view of none is torch's work, as a sum is: then that kind of backward stays Python's.
 #pragma once
 #include "plan.h"
 
@@ -13,20 +13,14 @@ using torch::autograd::variable_list;
 
 constexpr size_t RECIPES = 64;  // of a plan
 
-// A tensor, by where it lies in another one.
+// A tensor, by the slot of the one that begins where it does.
 struct View {
-    size_t slot;     // of the other one
-    int64_t offset;  // elements from there
+    size_t slot;
     std::vector<int64_t> sizes, strides;
-
-    int64_t address(const variable_list& slots) const {
-        return address_of(slots[slot]) + offset * static_cast<int64_t>(slots[slot].element_size());
-    }
 
     at::Tensor of(const variable_list& slots) const {
         const at::Tensor& whole = slots[slot];
-        if (!offset && whole.sizes() == sizes && whole.strides() == strides) return whole;
-        return whole.as_strided(sizes, strides, whole.storage_offset() + offset);
+        return whole.sizes() == sizes && whole.strides() == strides ? whole : whole.as_strided(sizes, strides);
     }
 };
 
@@ -34,7 +28,7 @@ struct View {
 struct Recipe {
     struct Call {
         std::weak_ptr<Plan> plan;
-        std::vector<View> operands;
+        std::vector<size_t> operands;  // the slots of the tensors that begin where they do
     };
     std::vector<Call> calls;
     std::vector<std::optional<View>> gradients;
@@ -45,7 +39,7 @@ struct Recipe {
             const auto plan = call.plan.lock();
             if (!plan) return {};
             driver::Addresses addresses;
-            for (const View& operand : call.operands) addresses.push_back(operand.address(slots));
+            for (const size_t slot : call.operands) addresses.push_back(address_of(slots[slot]));
             slots.push_back(repeat(*plan, std::move(addresses)));
             if (!slots.back().defined()) return {};
         }
@@ -61,14 +55,14 @@ class Watch {
     std::vector<Recipe::Call> calls;
     Watch* const outer = std::exchange(current, this);
 
-    // None if it lies in none of the slots, or in two: then who knows in which one it will.
-    std::optional<View> find(const at::Tensor& tensor) const {
-        std::optional<View> found;
+    // The slot of the tensor that begins where this one does. None if there is none, or two: then who knows which one will.
+    std::optional<size_t> find(const at::Tensor& tensor) const {
+        std::optional<size_t> found;
         for (size_t slot = 0; slot < slots.size(); ++slot) {
             const at::Tensor& whole = slots[slot];
             if (!whole.defined() || !whole.is_alias_of(tensor)) continue;
-            if (found || whole.scalar_type() != tensor.scalar_type()) return {};
-            found = {slot, tensor.storage_offset() - whole.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
+            if (found || whole.storage_offset() != tensor.storage_offset() || whole.dtype() != tensor.dtype()) return {};
+            found = slot;
         }
         return found;
     }
@@ -82,9 +76,9 @@ class Watch {
     void add(const std::shared_ptr<Plan>& plan, const Tensors& operands, const at::Tensor& result) {
         Recipe::Call call{plan, {}};
         for (const at::Tensor* operand : operands) {
-            auto view = find(*operand);
-            if (!view) return;  // so nobody will find the result either
-            call.operands.push_back(std::move(*view));
+            const auto slot = find(*operand);
+            if (!slot) return;  // so nobody will find the result either
+            call.operands.push_back(*slot);
         }
         calls.push_back(std::move(call));
         slots.push_back(result);
@@ -94,8 +88,11 @@ class Watch {
     std::shared_ptr<const Recipe> recipe(const variable_list& gradients) const {
         auto made = std::make_shared<Recipe>(Recipe{calls, {}});
         for (const at::Tensor& gradient : gradients) {
-            made->gradients.push_back(gradient.defined() ? find(gradient) : std::nullopt);
-            if (gradient.defined() && !made->gradients.back()) return nullptr;
+            made->gradients.emplace_back();
+            if (!gradient.defined()) continue;
+            const auto slot = find(gradient);
+            if (!slot) return nullptr;
+            made->gradients.back() = {*slot, gradient.sizes().vec(), gradient.strides().vec()};
         }
         return made;
     }
