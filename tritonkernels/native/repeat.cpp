@@ -2,7 +2,7 @@
 //
 // What plans.py and torch_ops/recorded.py do, for the calls that are made most: exact tensors, plain values, no `out`. Whatever
 // is not of that kind is left to them, with nothing done. The key must tell apart all that key_of tells apart. Launches are the
-// driver's (driver.h) or calls of Python functions, gradients are calls of Python functions.
+// driver's (driver.h) or calls of Python functions, gradients are calls of Python functions or recipes (recipe.h).
 
 #include "recorded.h"
 
