@@ -81,6 +81,7 @@ SUITE = (
     "tests/designs/matmul/test_refusals_of_fp16x3.py",
     "tests/operations/test_plans.py",
     "tests/operations/test_native.py",
+    "tests/operations/test_native_gradients.py",
     "tests/operations/test_workspace.py",
     "tests/operations/test_overlap.py",
     "tests/choice/test_choose.py",

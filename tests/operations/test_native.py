@@ -44,7 +44,7 @@ class Counted:
 
 def learn(repeats, values, makes, launches, result):
     """Without gradients."""
-    return repeats.learn(values, makes, launches, result, None, None)
+    return repeats.learn(values, makes, launches, result, None, None, None)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def product_of(a, b):
 
 def learn(repeats, values, makes, launches=()):
     """Without gradients."""
-    return repeats.learn(values, makes, launches, 1, None, None)
+    return repeats.learn(values, makes, launches, 1, None, None, None)
 
 
 def test_a_list_that_contains_itself_is_refused_as_any_other(repeats):

@@ -125,16 +125,18 @@ def _compile(command):
         raise BuildError(f"{shlex.join(command)} fails: {done.stderr[-2000:]}")
 
 
-def teach(repeats, values, plan, backward=None, saves=None):
+def teach(repeats, values, plan, backward=None, saves=None, switches=None):
     """Have such calls repeated by `repeats`; `values` are what the plan's key is made of.
 
-    backward  (grad, tensors, wanted) -> gradients, of the tensors among the values, in their order; tensors that were not kept
-              and gradients that are not wanted are None. Without it calls with gradients are left to Python
+    backward  (grad, tensors, wanted) -> gradients, of the tensors among the values, in their order, before they are summed to
+              the tensors' shapes; tensors that were not kept and gradients that are not wanted are None. Without it calls with
+              gradients are left to Python
     saves     which tensors need gradients -> which of them to keep for backward
+    switches  () -> what the plans of backward's calls depend on, besides their arguments
     """
     makes = tuple(_like(make) if getattr(make, "func", None) is torch.empty_strided else make for make in plan.makes)
     launches = tuple(_launch(launched, places) for launched, places in plan.launches)
-    return repeats.learn(tuple(values), makes, launches, plan.result, backward, saves)
+    return repeats.learn(tuple(values), makes, launches, plan.result, backward, saves, switches)
 
 
 def _like(make):

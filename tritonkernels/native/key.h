@@ -61,14 +61,14 @@ bool append_tensor(const at::Tensor& t, Key& key) {
 }
 
 // What arguments are compared with or replaced by: torch.nn.Parameter, and switches.now of torch's switches.
-struct Python {
+struct {
     PyObject *parameter, *switches;
-};
+} python;
 
-bool append_all(const Python& python, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors);
+bool append_all(PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors);
 
 // Append an argument; false if its kind is unknown here.
-bool append(const Python& python, PyObject* value, Key& key, Tensors& tensors) {
+bool append(PyObject* value, Key& key, Tensors& tensors) {
     const auto kind = reinterpret_cast<PyObject*>(Py_TYPE(value));
     if (value == Py_None) {
         key.push_back('n');
@@ -94,7 +94,7 @@ bool append(const Python& python, PyObject* value, Key& key, Tensors& tensors) {
         key.insert(key.end(), text, text + size);
         if (std::strcmp(text, "torch")) return true;
         THPObjectPtr now(checked(PyObject_CallNoArgs(python.switches)));  // that precision follows them
-        return append(python, now.get(), key, tensors);
+        return append(now.get(), key, tensors);
     } else if (THPDtype_Check(value)) {
         key.insert(key.end(), {'d', int64_t(reinterpret_cast<THPDtype*>(value)->scalar_type)});
     } else if (THPMemoryFormat_Check(value)) {
@@ -102,7 +102,7 @@ bool append(const Python& python, PyObject* value, Key& key, Tensors& tensors) {
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
         key.insert(key.end(), {PyList_CheckExact(value) ? '[' : '(', PySequence_Fast_GET_SIZE(value)});
         if (Py_EnterRecursiveCall("")) return PyErr_Clear(), false;  // a list may contain itself
-        const bool is_known = append_all(python, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
+        const bool is_known = append_all(PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), key, tensors);
         Py_LeaveRecursiveCall();
         return is_known;
     } else {
@@ -111,9 +111,9 @@ bool append(const Python& python, PyObject* value, Key& key, Tensors& tensors) {
     return true;
 }
 
-bool append_all(const Python& python, PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors) {
+bool append_all(PyObject* const* values, Py_ssize_t count, Key& key, Tensors& tensors) {
     for (Py_ssize_t i = 0; i < count; ++i) {
-        if (!append(python, values[i], key, tensors)) return false;
+        if (!append(values[i], key, tensors)) return false;
     }
     return true;
 }

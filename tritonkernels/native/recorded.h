@@ -1,7 +1,6 @@
 // The gradients of a repeated call, as a node of torch's autograd.
 #pragma once
-#include "key.h"
-#include "python.h"
+#include "recipe.h"
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -13,36 +12,29 @@
 #include <type_traits>
 #include <vector>
 
-// The gradients of a call: backward(grad, tensors, wanted) of Python, with None for tensors that were not kept.
 struct RecordedBackward : torch::autograd::Node {
-    THPObjectPtr function;
+    std::shared_ptr<Plan> plan;
     std::vector<torch::autograd::SavedVariable> saved;
     std::vector<bool> kept;
 
-    torch::autograd::variable_list apply(torch::autograd::variable_list&& grads) override {
-        torch::autograd::variable_list result(kept.size());
-        if (!grads[0].defined()) return result;
+    // The engine sums them to the tensors' shapes, and converts them to their types.
+    variable_list apply(variable_list&& grads) override {
+        if (!grads[0].defined()) return variable_list(kept.size());
         std::unique_lock lock(mutex_);  // before the GIL, which hooks of saved tensors may let go
         const pybind11::gil_scoped_acquire gil;
-        const auto count = static_cast<Py_ssize_t>(kept.size());
-        THPObjectPtr grad(checked(THPVariable_Wrap(grads[0]))), tensors(checked(PyTuple_New(count))), wanted(checked(PyTuple_New(count)));
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            PyObject* tensor = kept[i] ? THPVariable_Wrap(saved[i].unpack(getptr())) : own(Py_None);
-            PyTuple_SET_ITEM(tensors.get(), i, tensor);
-            PyTuple_SET_ITEM(wanted.get(), i, own(task_should_compute_output(i) ? Py_True : Py_False));
-        }
-        lock.unlock();
-        THPObjectPtr found(PyObject_CallFunctionObjArgs(function.get(), grad.get(), tensors.get(), wanted.get(), nullptr));
-        if (!found) {
-            python_error error;
+        try {
+            variable_list given{grads[0]};
+            std::vector<bool> wanted;
+            for (size_t i = 0; i < kept.size(); ++i) {
+                given.push_back(kept[i] ? saved[i].unpack(getptr()) : at::Tensor());
+                wanted.push_back(task_should_compute_output(i));
+            }
+            lock.unlock();
+            return gradients(*plan, given, wanted);
+        } catch (python_error& error) {
             error.persist();
-            throw error;
+            throw;
         }
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            PyObject* gradient = PyTuple_GET_ITEM(found.get(), i);
-            if (gradient != Py_None) result[i] = THPVariable_Unpack(gradient);
-        }
-        return result;
     }
 
     void release_variables() override {
@@ -53,7 +45,7 @@ struct RecordedBackward : torch::autograd::Node {
     ~RecordedBackward() override {
         if (!Py_IsInitialized()) return;  // C++ may hold a graph for longer than Python lives; it frees nothing then
         const pybind11::gil_scoped_acquire gil;
-        function = nullptr;
+        plan = nullptr;
     }
 };
 
@@ -68,9 +60,9 @@ auto new_node() {
 }
 
 // Make `result` depend on those of its call's tensors that need a gradient; `kept` are the tensors to keep for backward.
-void record(const at::Tensor& result, const Tensors& given, PyObject* backward, const std::vector<bool>& kept) {
+void record(const at::Tensor& result, const Tensors& given, std::shared_ptr<Plan> plan, const std::vector<bool>& kept) {
     const auto node = new_node<RecordedBackward>();
-    node->function = own(backward);
+    node->plan = std::move(plan);
     node->kept = kept;
     node->saved.resize(given.size());
     torch::autograd::edge_list edges;

@@ -2,11 +2,8 @@
 //
 // What plans.py and torch_ops/recorded.py do, for the calls that are made most: exact tensors, plain values, no `out`. Whatever
 // is not of that kind is left to them, with nothing done. The key must tell apart all that key_of tells apart. Launches are the
-// driver's (driver.h) or calls of Python functions, gradients are calls of Python functions.
+// driver's (driver.h) or calls of Python functions, gradients are calls of Python functions or recipes (recipe.h).
 
-#include "key.h"
-#include "launches.h"
-#include "python.h"
 #include "recorded.h"
 
 #include <structmember.h>
@@ -19,15 +16,6 @@
 constexpr size_t ROOM = 4096;  // plans
 constexpr int ASKED = 8;       // times at most that the plan of a dispatched call is looked for
 
-struct Plan {
-    at::Device device{at::kCPU};
-    std::vector<Make> makes;
-    std::vector<Launch> launches;
-    size_t result;
-    THPObjectPtr backward, saves;  // null for calls whose gradients are left to Python
-    std::unordered_map<uint64_t, std::vector<bool>> saved;  // by the bits of which tensors need a gradient: which are kept
-};
-
 struct Known {
     std::shared_ptr<Plan> plan;  // null for a dispatched call whose plan was not found yet
     int asked = 0;
@@ -36,7 +24,6 @@ struct Known {
 struct Repeats {
     PyObject_HEAD
     std::unordered_map<Key, Known, Hash>* known;
-    Python python;
     Py_ssize_t cleared;  // how often
 
     void clear() {
@@ -50,25 +37,6 @@ struct Repeats {
         return (*known)[key];
     }
 };
-
-// The result of the call; undefined, with nothing launched, if torch gave memory of another alignment than the plan has.
-at::Tensor repeat(Plan& plan, const Tensors& given) {
-    const c10::OptionalDeviceGuard on_device(plan.device.is_cpu() ? std::nullopt : std::optional(plan.device));
-    driver::Addresses addresses;
-    addresses.reserve(given.size() + plan.makes.size());
-    for (const at::Tensor* tensor : given) addresses.push_back(address_of(*tensor));
-    std::vector<at::Tensor> tensors;
-    tensors.reserve(plan.makes.size());
-    for (Make& make : plan.makes) {
-        tensors.push_back(made(make));
-        addresses.push_back(address_of(tensors.back()));
-        if (addresses.back() % ALIGNMENT) return {};
-    }
-    void* stream = nullptr;
-    if (!plan.device.is_cpu()) stream = c10::impl::VirtualGuardImpl(plan.device.type()).getStream(plan.device).native_handle();
-    for (Launch& launch : plan.launches) run(launch, addresses, stream);
-    return tensors[plan.result - given.size()];
-}
 
 // Which tensors to keep for the gradients of those that need one.
 const std::vector<bool>& kept(Plan& plan, size_t count, uint64_t needed) {
@@ -89,9 +57,12 @@ PyObject* taken(std::shared_ptr<Plan> plan, const Tensors& tensors) {  // other 
     uint64_t needed = 0;  // a bit for each tensor
     for (size_t i = 0; at::GradMode::is_enabled() && i < tensors.size(); ++i) needed |= uint64_t(tensors[i]->requires_grad()) << i;
     if (needed && (!plan->backward || is_below_autograd())) return nullptr;
-    const at::Tensor result = repeat(*plan, tensors);
+    driver::Addresses addresses;
+    for (const at::Tensor* tensor : tensors) addresses.push_back(address_of(*tensor));
+    const at::Tensor result = repeat(*plan, std::move(addresses));
     if (!result.defined()) return nullptr;
-    if (needed) record(result, tensors, plan->backward.get(), kept(*plan, tensors.size(), needed));
+    if (needed) record(result, tensors, plan, kept(*plan, tensors.size(), needed));
+    if (Watch::current) Watch::current->add(plan, tensors, result);
     return checked(THPVariable_Wrap(result));
 }
 
@@ -102,7 +73,7 @@ PyObject* call(PyObject* object, PyObject* const* values, Py_ssize_t count) {
     Key key;
     key.reserve(96);
     Tensors tensors;
-    if (is_watched() || !append_all(self->python, values, count, key, tensors)) Py_RETURN_NOTIMPLEMENTED;
+    if (is_watched() || !append_all(values, count, key, tensors)) Py_RETURN_NOTIMPLEMENTED;
     const auto known = self->known->find(key);
     PyObject* result = known == self->known->end() || !known->second.plan ? nullptr : taken(known->second.plan, tensors);
     return result ? result : own(Py_NotImplemented);
@@ -127,7 +98,7 @@ std::shared_ptr<Plan> plan_of(Repeats* self, PyObject* describe, PyObject* const
     Key key;
     if (!described || !PyTuple_CheckExact(described.get())) return nullptr;
     const auto size = PyTuple_GET_SIZE(described.get());
-    if (!append_all(self->python, &PyTuple_GET_ITEM(described.get(), 0), size, key, its) || its != tensors) return nullptr;
+    if (!append_all(&PyTuple_GET_ITEM(described.get(), 0), size, key, its) || its != tensors) return nullptr;
     const auto known = self->known->find(key);
     return known == self->known->end() ? nullptr : known->second.plan;
 }
@@ -143,8 +114,8 @@ PyObject* overload(PyObject* about, PyObject* const* values, Py_ssize_t count, P
     Tensors tensors;
     const Py_ssize_t all = count + (names ? PyTuple_GET_SIZE(names) : 0);
     THPObjectPtr switches(checked(PyObject_CallNoArgs(PyTuple_GET_ITEM(about, 2))));
-    if (!is_watched() && append(self->python, switches.get(), key, tensors) &&
-        (!names || append(self->python, names, key, tensors)) && append_all(self->python, values, all, key, tensors)) {
+    if (!is_watched() && append(switches.get(), key, tensors) &&
+        (!names || append(names, key, tensors)) && append_all(values, all, key, tensors)) {
         std::shared_ptr<Plan> plan = self->about(key).plan;
         if (!plan && self->about(key).asked++ < ASKED) {
             plan = plan_of(self, PyTuple_GET_ITEM(about, 3), values, count, names);
@@ -169,20 +140,21 @@ PyObject* dispatched(PyObject* object, PyObject* const* given, Py_ssize_t count)
     return about ? PyCFunction_New(&definition, about.get()) : nullptr;
 }
 
-// learn(values, makes, launches, result, backward, saves): see native/__init__.py. False if such calls are not for here.
+// learn(values, makes, launches, result, backward, saves, switches): see native/__init__.py. False if such calls are not for here.
 PyObject* learn(PyObject* object, PyObject* arguments) {
     HANDLE_TH_ERRORS
     const auto self = reinterpret_cast<Repeats*>(object);
-    PyObject *values, *makes, *launches, *backward, *saves;
+    PyObject *values, *makes, *launches, *backward, *saves, *switches;
     auto plan = std::make_shared<Plan>();
-    if (!PyArg_ParseTuple(arguments, "O!O!O!nOO", &PyTuple_Type, &values, &PyTuple_Type, &makes, &PyTuple_Type, &launches,
-                          &plan->result, &backward, &saves)) {
+    if (!PyArg_ParseTuple(arguments, "O!O!O!nOOO", &PyTuple_Type, &values, &PyTuple_Type, &makes, &PyTuple_Type, &launches,
+                          &plan->result, &backward, &saves, &switches)) {
         return nullptr;
     }
     plan->backward = own_unless_none(backward), plan->saves = own_unless_none(saves);
+    plan->switches = own_unless_none(switches);
     Key key;
     Tensors tensors;
-    if (!append_all(self->python, &PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;
+    if (!append_all(&PyTuple_GET_ITEM(values, 0), PyTuple_GET_SIZE(values), key, tensors)) Py_RETURN_FALSE;
     if (tensors.empty() || plan->result < tensors.size()) Py_RETURN_FALSE;  // the latter: `out`
     plan->device = tensors[0]->device();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(makes); ++i) plan->makes.push_back(make_of(PyTuple_GET_ITEM(makes, i), plan->device));
@@ -220,19 +192,13 @@ PyObject* imported(const char* module, const char* name) {
 }
 
 PyObject* new_repeats(PyTypeObject* type, PyObject*, PyObject*) {
-    HANDLE_TH_ERRORS
-    THPObjectPtr parameter(imported("torch.nn", "Parameter")), switches(imported("tritonkernels.switches", "now"));
-    PyObject* object = checked(type->tp_alloc(type, 0));
-    reinterpret_cast<Repeats*>(object)->known = new std::unordered_map<Key, Known, Hash>();
-    reinterpret_cast<Repeats*>(object)->python = {parameter.release(), switches.release()};
+    PyObject* object = type->tp_alloc(type, 0);
+    if (object) reinterpret_cast<Repeats*>(object)->known = new std::unordered_map<Key, Known, Hash>();
     return object;
-    END_HANDLE_TH_ERRORS
 }
 
 void delete_repeats(PyObject* object) {
     delete reinterpret_cast<Repeats*>(object)->known;
-    Py_DECREF(reinterpret_cast<Repeats*>(object)->python.parameter);
-    Py_DECREF(reinterpret_cast<Repeats*>(object)->python.switches);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -252,6 +218,8 @@ PyTypeObject RepeatsType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "repeat", nullptr, -1, nullptr};
 
 PyMODINIT_FUNC PyInit_repeat() {
+    HANDLE_TH_ERRORS
+    python = {imported("torch.nn", "Parameter"), imported("tritonkernels.switches", "now")};
     RepeatsType.tp_name = "repeat.Repeats";
     RepeatsType.tp_basicsize = sizeof(Repeats);
     RepeatsType.tp_flags = Py_TPFLAGS_DEFAULT;
@@ -263,4 +231,5 @@ PyMODINIT_FUNC PyInit_repeat() {
     PyObject* created = PyModule_Create(&module);
     if (created) PyModule_AddObjectRef(created, "Repeats", reinterpret_cast<PyObject*>(&RepeatsType));
     return created;
+    END_HANDLE_TH_ERRORS
 }

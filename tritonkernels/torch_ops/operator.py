@@ -19,7 +19,7 @@ from ..errors import GradientError, TritonKernelsError
 from ..plans import ROOM, is_plain
 from ..problem import holds
 from . import flops, sharding
-from .recorded import Recorded, gradients
+from .recorded import Recorded
 from .rules import Form
 
 log = logging.getLogger("tritonkernels")
@@ -272,8 +272,8 @@ class Operator:
             return Recorded.apply(self, compute, arguments, *tensors)
 
     def recording(self, design, config, arguments):
-        """native.teach's `backward` and `saves` of such calls, which hold no tensor; nothing where gradients are torch's or
-        refused."""
+        """native.teach's `backward`, `saves` and `switches` of such calls, which hold no tensor; nothing where gradients are
+        torch's or refused."""
         values = self._settled(design, config, arguments)
         present = [name for name, value in arguments.items() if isinstance(value, torch.Tensor)]
         refused = any(values[name].dtype not in DIFFERENTIABLE for name in present)
@@ -286,15 +286,14 @@ class Operator:
             return dict.fromkeys(self.tensors, absent) | dict(zip(present, of_present))
 
         def backward(grad, kept, wanted):
-            found = gradients(self, grad, forms, by_name(kept, None), others, by_name(wanted, False))
-            found = dict(zip(self.tensors, found))
-            return tuple(found[name] for name in present)
+            formulas = self.rules.gradients(self.package, grad, forms, **by_name(kept, None), **others)
+            return tuple(formulas[name]() if want else None for name, want in zip(present, wanted))
 
         def saves(needed):
             kept = dict(zip(self.tensors, self.saved(tuple(by_name(needed, False).values()))))
             return tuple(kept[name] for name in present)
 
-        return backward, saves
+        return backward, saves, self.library.switches
 
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):

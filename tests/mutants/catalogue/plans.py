@@ -120,9 +120,21 @@ MUTANTS = [
         ),
         (
             "the last arguments left out of an overload's key",
-            "append_all(self->python, values, all, key, tensors)",
-            "append_all(self->python, values, 2, key, tensors)",
+            "append_all(values, all, key, tensors)",
+            "append_all(values, 2, key, tensors)",
         ),
-        ("an overload's names left out of its key", "(!names || append(self->python, names, key, tensors)) &&", ""),
+        ("an overload's names left out of its key", "(!names || append(names, key, tensors)) &&", ""),
+    ),
+    *of(
+        "tritonkernels/native/recipe.h",
+        "test_native_gradients",
+        (
+            "which gradients are wanted left out of a recipe's key",
+            "key.insert(key.end(), wanted.begin(), wanted.end());",
+            "",
+        ),
+        ("switches left out of a recipe's key", "return append(switches.get(), key, none);", "return true;"),
+        ("gradients of gradients dropped by a recipe", "if (at::GradMode::is_enabled() || ", "if ("),
+        ("an operand of two tensors taken for the second's", "if (found || whole", "if (whole"),
     ),
 ]
