@@ -36,6 +36,7 @@ class Rung:
 
     summary   what it does, in one line
     mirrors   the published design that it follows, or that it goes beyond
+    kind      "contender": what a call may get; "lesson": teaches one technique, used by name only (lesson.py)
     only      the package that has it, if the other one has not; `why` is the reason in one sentence
     formerly  its earlier names; the error for one of them gives the new name
     """
@@ -43,6 +44,7 @@ class Rung:
     name: str
     summary: str
     mirrors: str
+    kind: str = "contender"
     only: str | None = None
     why: str | None = None
     formerly: tuple[str, ...] = ()
@@ -145,9 +147,11 @@ class Operation:
         return (*self.own, *(rung for reduction in self.reductions for rung in self._reduced(reduction)))
 
     def _reduced(self, reduction):
-        """The other operation's own designs, without those that it has by reductions, unless this operation has none itself."""
+        """The other operation's contenders; without those that it has by reductions, unless this operation has none itself."""
         of = reduction.to.name
         for rung in reduction.to.own if self.own else reduction.to.ladder:
+            if rung.kind == "lesson":
+                continue
             former = tuple(self.named(reduction, name) for name in rung.formerly)
             yield replace(rung, name=self.named(reduction, rung.name), mirrors=f"{of}: {rung.name}", formerly=former)
 

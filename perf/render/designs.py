@@ -11,7 +11,8 @@ INTRODUCTION = """\
 # Designs
 
 Every design of every operation, simplest first. Pick one with `design="naive"`; a call without `design=` uses the one that
-`explain` names. `make docs` writes this page from the designs.
+`explain` names. A *lesson* teaches one technique in a file that stands alone: it takes plain problems only, and is used by name,
+never chosen. A *contender* is what a call may get. `make docs` writes this page from the designs.
 """
 
 
@@ -35,8 +36,8 @@ def _rows(operation):
     for rung in operation.own:
         kernels = (f"tritonkernels/{operation.name}/{rung.name}.py",) if rung.is_in("tritonkernels") else ()
         launches = (f"cuda_reference/{operation.name}/{rung.name}.cuh",) if rung.is_in("cuda_reference") else ()
-        body.append([f"`{rung.name}`", rung.summary, _link(kernels), _link(launches), rung.mirrors])
-    return ["design", "what it does", "Triton", "CUDA", "mirrors"], body
+        body.append([f"`{rung.name}`", rung.kind, rung.summary, _link(kernels), _link(launches), rung.mirrors])
+    return ["design", "kind", "what it does", "Triton", "CUDA", "mirrors"], body
 
 
 def _link(files):
