@@ -78,18 +78,24 @@ class Library:
 
     def _loaded(self, served):
         operation = served.operation
+        found = self._own(operation)
+        for reduction in operation.reductions:
+            lender = reduction.operation
+            for design in self._own(lender).values() if operation.own else self.designs(lender.name):
+                if reduction.lends(design):
+                    found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
+        for rung in operation.rungs(self.package):
+            yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
+
+    def _own(self, operation):
+        """The operation's own designs, by name, each from the file of its name."""
         found = {}
         for rung in operation.own:
             if rung.is_in(self.package):
                 design = importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
-                found[rung.name] = dataclasses.replace(design, key=f"{operation.name}.{rung.name}")
-        for reduction in operation.reductions:
-            for design in self.designs(reduction.to.name):
-                if not design.is_lesson:
-                    found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
-        for rung in operation.rungs(self.package):
-            told = {"name": rung.name, "summary": rung.summary, "mirrors": rung.mirrors, "kind": rung.kind}
-            yield dataclasses.replace(found[rung.name], **told)
+                key = f"{operation.name}.{rung.name}"
+                found[rung.name] = dataclasses.replace(design, key=key, name=rung.name, kind=rung.kind)
+        return found
 
     def choose(self, problem, target, design=None, config=None):
         """(design, config): the caller's own, else a tuned table's, else the one with the least predicted time. A config

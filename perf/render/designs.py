@@ -26,7 +26,8 @@ def _section(operation):
     if operation.own:
         yield table.markdown(*_rows(operation))
     for reduction in operation.reductions:
-        of, example = reduction.to.name, operation.named(reduction, reduction.to.own[-1].name)
+        of, lent = reduction.to, list(filter(reduction.lends, operation.lent_by(reduction.operation)))
+        example = operation.named(reduction, lent[-1].name)
         former = f" Records of earlier commits call it `{reduction.formerly}`." if reduction.formerly else ""
         yield f"The designs of [{of}](#{of}), by names such as `{example}`, also answer {reduction.summary}.{former}"
 
