@@ -132,9 +132,9 @@ def path(gpu):
 
 
 def _keys():
-    """Of the designs of both packages, sorted."""
-    libraries = {package: library(package) for package in PACKAGES.values()}
-    return sorted({f"{p} {design.key}" for p, own in libraries.items() for op in own.served for design in own.designs(op)})
+    """Of the contenders of both packages, sorted."""
+    own = ((p, design) for p in PACKAGES.values() for op in library(p).served for design in library(p).designs(op))
+    return sorted({f"{package} {design.key}" for package, design in own if not design.is_lesson})
 
 
 def _shares(samples, prior):

@@ -3,6 +3,11 @@
 import json
 from typing import Any, NamedTuple
 
+from tritonkernels.gemm import GEMM
+from tritonkernels.gemm.parts.as_matmul import TO_CUDA_CORES
+from tritonkernels.matmul import MATMUL
+from tritonkernels.matmul.parts import as_gemm
+from tritonkernels.matmul.parts.as_gemm import TO_GEMM
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
@@ -13,6 +18,9 @@ from ..measure.sweep_records import problem_of
 from ..render import measured
 from ..render.measured import RESULTS
 
+NAMES_IN_GEMM = {MATMUL.named(TO_GEMM, rung.name): rung.name for rung in GEMM.own} | {
+    name: GEMM.named(TO_CUDA_CORES, name) for name in TO_CUDA_CORES.lent
+}  # by the names in matmul
 RESIDENT = "resident"  # in the case's name: its times lack DRAM
 EXPOSED = 0.2  # of the runs at most may include host time: the median has none then
 
@@ -34,6 +42,7 @@ class Timed(NamedTuple):
     runs: dict[str, list[Run]]  # by package
     judges: bool = False  # drawn at random, as judging a choice needs
     date: str = ""  # and time, in the form of ISO 8601
+    source: str = ""  # the key of the shape whose runs these are, if they were measured for another operation
 
     @property
     def key(self):
@@ -42,7 +51,7 @@ class Timed(NamedTuple):
     @property
     def half(self):
         """ "fit" or "judge"."""
-        return shapes.half(self.key)
+        return shapes.half(self.source or self.key)
 
 
 class OfGpu(NamedTuple):
@@ -73,9 +82,24 @@ def of_gpu(gpu, paths=None):
             rows = [row for row in records.read_rows(path) if row["suite"] != classes.SUITE]
             found += of_suite(rows)
             environments += [row["environment"] for row in rows]
+    found += [of_gemm for shape in found if (of_gemm := as_gemm_s(shape))]
     newest = max(environments, key=lambda e: (e["date"], e["commit"]), default={"commit": "", "date": ""})
     ordered = sorted(found, key=lambda shape: (shape.key, shape.family, repr(shape.runs)))
     return OfGpu(ordered, newest["commit"].partition("+")[0], newest["date"])
+
+
+def as_gemm_s(shape):
+    """A product of matmul that gemm computes as well, with the runs of the designs that both have: its choice learns from them,
+    too. None for other shapes."""
+    problem = shape.problem
+    if problem.op != "matmul" or as_gemm.refuses(problem):
+        return None
+    (of_gemm,) = as_gemm.problems(problem)
+    shared = {
+        package: [run._replace(design=NAMES_IN_GEMM[run.design]) for run in runs if run.design in NAMES_IN_GEMM]
+        for package, runs in shape.runs.items()
+    }
+    return shape._replace(problem=of_gemm, torch=None, runs=shared, source=shape.key) if any(shared.values()) else None
 
 
 def of_sweep(row):

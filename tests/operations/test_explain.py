@@ -135,7 +135,8 @@ def test_a_design_that_was_never_timed_in_a_precision_is_said_to_be(monkeypatch)
 @PACKAGES
 def test_few_tiles_with_much_k_are_split(package):
     a, b = torch.empty(256, 65536, device="meta"), torch.empty(65536, 256, device="meta")
-    assert package.explain("gemm", a, b, target="h200")["design"] in ("split_k", "stream_k")  # 4 tiles for 132 SMs
+    report = package.explain("gemm", a, b, target="h200")  # 4 tiles for 132 SMs
+    assert report["design"] in ("split_k", "stream_k") or report["config"]["SPLIT_K"] > 1
 
 
 def test_explain_predicts_waves_and_occupancy():

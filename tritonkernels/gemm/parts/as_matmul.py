@@ -1,7 +1,7 @@
 """gemm as a call of matmul, which has gemm's own designs in turn (matmul/parts/as_gemm.py): one family of designs for both.
 
-In float32 matmul's cuda_cores reads operands in any layout where they lie, and has narrow tiles. In float64 its designs multiply
-on tensor cores.
+In float32 matmul's cuda_cores reads operands in any layout where they lie, and has narrow tiles. In float64 its designs
+multiply on tensor cores.
 """
 
 import functools
