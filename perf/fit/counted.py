@@ -53,8 +53,8 @@ class Counted(NamedTuple):
 
 
 def counted(shapes, target):
-    """The Counted runs of shapes that were Timed on a GPU, but those of lessons, of designs that refuse by now and of configs that
-    are not legal any more."""
+    """The Counted runs of shapes that were Timed on a GPU, but those of lessons, of designs that refuse by now and of configs
+    that are not legal any more."""
     return [run for shape in shapes for package, runs in shape.runs.items() for run in _counted(shape, package, runs, target)]
 
 
