@@ -105,7 +105,7 @@ def cannot_run_here(op):
         return {}
     library = tritonkernels.launch.LIBRARY
     refusals = {}
-    for design in (d for d in library.designs(op) if d.name in names(library, op)):
+    for design in (d for d in library.designs(op) if d.is_lesson or d.name in names(library, op)):
         dtype, options = taken(library, op, design.name)
         shapes, _ = suited(library, op, design.name, SMALL[op])
         call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)
@@ -113,8 +113,9 @@ def cannot_run_here(op):
     return {name: why for name, why in refusals.items() if why is not None}
 
 
-def designs(*ops, compiled=False):
-    """(library, op, design) of every design of both packages, as parameters; new designs are picked up from DESIGNS.
+def designs(*ops, compiled=False, kind="contender"):
+    """(library, op, design) of every contender, or lesson, of both packages, as parameters; new ones are picked up from the
+    ladders.
 
     Those that only a GPU runs are marked so, and counted where there is none; `compiled` is for tests that run no design. Of
     the designs of another operation, which are tested there, THROUGH names those that stand for all (test_reductions.py).
@@ -129,14 +130,14 @@ def designs(*ops, compiled=False):
         pytest.param(library, op, name, id=f"{library.package}-{op}-{name}", marks=marks(library, op, name))
         for library in LIBRARIES
         for op in ops or OPS
-        for name in names(library, op)
+        for name in names(library, op, kind)
     ]
 
 
-def names(library, op):
+def names(library, op, kind="contender"):
     """Of the operation's own designs that the package has, and of THROUGH's."""
-    own = [rung.name for rung in library.operation(op).own if rung.is_in(library.package)]
-    return [*own, *THROUGH.get((library.package, op), ())]
+    own = [rung.name for rung in library.operation(op).own if rung.is_in(library.package) and rung.kind == kind]
+    return [*own, *(THROUGH.get((library.package, op), ()) if kind == "contender" else ())]
 
 
 @functools.cache

@@ -48,14 +48,15 @@ class Design:
     configs   (problem, target) -> the legal configs, which can be hashed: config_of of either package makes such
     launches  (problem, config, *tensors) -> the launches, in order; tensors are the operands and, last, the result
     refuses   (problem, target) -> None, or the reason in a sentence
-    work      (problem, config, target) -> the Work of each kernel that it launches, in order: what the model of time estimates
+    work      (problem, config, target) -> the Work of each kernel that it launches, in order: what the model of time estimates;
+              a lesson has none
     tile      config -> {"BM", "BN", "BK", "threads", ...} of a blocked product, for the analysis; else None
     transform numbers of a config -> its cook_toom.Transform, which has another error bound; no_transform of most designs
 
     reduced   problem -> the problem that it computes: another operation's, if it is that one's design
 
-    name, summary, mirrors    filled in by the library, from its Rung in the operation's ladder (operation.py), as is `key`, the
-    operation and name under which its times are recorded: "matmul.persistent", also as a design of conv2d
+    name, summary, mirrors, kind  filled in by the library, from its Rung in the operation's ladder (operation.py), as is `key`,
+    the operation and name under which its times are recorded: "matmul.persistent", also as a design of conv2d
     """
 
     configs: Callable[[Any, Any], Iterable[Any]]
@@ -69,9 +70,14 @@ class Design:
     name: str = ""
     summary: str = ""
     mirrors: str = ""
+    kind: str = "contender"
 
     def __repr__(self):
-        return f"{self.name}: {self.summary} ({self.mirrors})"
+        return f"{self.name}, a {self.kind}: {self.summary} ({self.mirrors})"
+
+    @property
+    def is_lesson(self):
+        return self.kind == "lesson"
 
     def as_rounded(self, problem):
         """The problem with the precision that the design multiplies in, whose error bound it keeps: that of a split mode, or
@@ -89,7 +95,7 @@ class Designs(tuple):
 
     def __repr__(self):
         width = max(len(design.name) for design in self)
-        return "\n".join(f"{design.name:<{width}}  {design.summary} ({design.mirrors})" for design in self)
+        return "\n".join(f"{d.name:<{width}}  {d.kind:<9}  {d.summary} ({d.mirrors})" for d in self)
 
     def _repr_html_(self):
-        return as_html([{"design": d.name, "summary": d.summary, "mirrors": d.mirrors} for d in self])
+        return as_html([{"design": d.name, "kind": d.kind, "summary": d.summary, "mirrors": d.mirrors} for d in self])

@@ -78,16 +78,24 @@ class Library:
 
     def _loaded(self, served):
         operation = served.operation
+        found = self._own(operation)
+        for reduction in operation.reductions:
+            lender = reduction.operation
+            for design in self._own(lender).values() if operation.own else self.designs(lender.name):
+                if reduction.lends(design):
+                    found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
+        for rung in operation.rungs(self.package):
+            yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
+
+    def _own(self, operation):
+        """The operation's own designs, by name, each from the file of its name."""
         found = {}
         for rung in operation.own:
             if rung.is_in(self.package):
                 design = importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
-                found[rung.name] = dataclasses.replace(design, key=f"{operation.name}.{rung.name}")
-        for reduction in operation.reductions:
-            for design in self.designs(reduction.to.name):
-                found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
-        for rung in operation.rungs(self.package):
-            yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
+                key = f"{operation.name}.{rung.name}"
+                found[rung.name] = dataclasses.replace(design, key=key, name=rung.name, kind=rung.kind)
+        return found
 
     def choose(self, problem, target, design=None, config=None):
         """(design, config): the caller's own, else a tuned table's, else the one with the least predicted time. A config
@@ -176,14 +184,14 @@ class Library:
     def _legal(self, problem, target, entry):
         """The (design, config) of an Entry, or None if a call may not get it here."""
         for design in self.designs(problem.op):
-            if design.name == entry.design and design.refuses(problem, target) is None:
+            if design.name == entry.design and not design.is_lesson and design.refuses(problem, target) is None:
                 legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
                 return next(((design, c) for c in legal if design.transform(entry.config) is None), None)
         return None
 
     def _predicted(self, problem, target, chosen, config):
-        """What the model and the analysis say of a config, by name; empty without a GPU."""
-        if not target.is_gpu:
+        """What the model and the analysis say of a config, by name; empty without a GPU, and for a lesson."""
+        if not target.is_gpu or chosen.is_lesson:
             return {}
         found = (c for c in self.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
         facts = predict(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
@@ -286,6 +294,7 @@ class Library:
             library=self.package,
             op=op,
             design=chosen.name,
+            kind=chosen.kind,
             summary=chosen.summary,
             mirrors=chosen.mirrors,
             config=as_dict(config),
@@ -330,5 +339,5 @@ def _having_configs(package, designs, problem, target):
 
 
 def _unasked(designs):
-    """Those within the operation's own error bound: a transform is for those who name the design."""
-    return [d for d in designs if d.transform is no_transform]
+    """Those that a call may get without naming them: contenders within the operation's own error bound."""
+    return [d for d in designs if d.transform is no_transform and not d.is_lesson]

@@ -12,6 +12,7 @@ from .choice.work import KNOWN_PROBLEMS
 from .problem import Problem, bound_idle_strides
 
 PACKAGES = ("tritonkernels", "cuda_reference")
+OPERATIONS: dict[str, "Operation"] = {}  # by name: two operations may compute calls of each other
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Rung:
 
     summary   what it does, in one line
     mirrors   the published design that it follows, or that it goes beyond
+    kind      "contender": what a call may get; "lesson": teaches one technique, used by name only (lesson.py)
     only      the package that has it, if the other one has not; `why` is the reason in one sentence
     formerly  its earlier names; the error for one of them gives the new name
     """
@@ -43,6 +45,7 @@ class Rung:
     name: str
     summary: str
     mirrors: str
+    kind: str = "contender"
     only: str | None = None
     why: str | None = None
     formerly: tuple[str, ...] = ()
@@ -55,24 +58,35 @@ class Rung:
 class Reduction:
     """Computes calls of one operation as calls of another, so that the other's designs can be chosen too.
 
-    to        the other operation; its design "persistent" is called "matmul.persistent" here, or "persistent" if this
-              operation has no designs of its own
+    to        the name of the other operation; its design "persistent" is called "matmul.persistent" here, or "persistent" if
+              this operation has no designs of its own
     summary   which calls it applies to, in one line
     refuses   problem -> None, or why it does not apply to the problem, in a sentence
     problems  problem -> the other operation's problems that compute it
     steps     (problem, arrange, *tensors) -> what to run, in order: Calls of the other operation, and the launches that they
               need before, which `arrange` makes (Served)
     arranged  problem -> the Work of the launches that `arrange` makes
+    lent      the names of the designs that serve it; None: all contenders
     formerly  the name of a design that this reduction replaces; the error for it gives the new names
     """
 
-    to: "Operation"
+    to: str
     summary: str
     refuses: Callable[[Any], str | None]
     problems: Callable[[Any], tuple[Problem, ...]]
     steps: Callable[..., Iterator[Any]]
     arranged: Callable[[Any], tuple[Any, ...]] = lambda problem: ()
+    lent: tuple[str, ...] | None = None
     formerly: str | None = None
+
+    @property
+    def operation(self) -> "Operation":
+        """The other operation."""
+        return OPERATIONS[self.to]
+
+    def lends(self, design):
+        """Whether a Design or a Rung of the other operation serves this one."""
+        return design.kind == "contender" and (self.lent is None or design.name in self.lent)
 
     @functools.cached_property
     def given(self):
@@ -135,6 +149,9 @@ class Operation:
     own: tuple[Rung, ...] = ()
     reductions: tuple[Reduction, ...] = ()
 
+    def __post_init__(self):
+        OPERATIONS.setdefault(self.name, self)
+
     def reference(self, *args, **kwargs):
         """The exact result of a user's arguments, in float64."""
         return numerics.reference(self.name, *args, **kwargs)
@@ -145,15 +162,19 @@ class Operation:
         return (*self.own, *(rung for reduction in self.reductions for rung in self._reduced(reduction)))
 
     def _reduced(self, reduction):
-        """The other operation's own designs, without those that it has by reductions, unless this operation has none itself."""
-        of = reduction.to.name
-        for rung in reduction.to.own if self.own else reduction.to.ladder:
+        """The other operation's contenders; without those that it has by reductions, unless this operation has none itself."""
+        for rung in filter(reduction.lends, self.lent_by(reduction.operation)):
             former = tuple(self.named(reduction, name) for name in rung.formerly)
-            yield replace(rung, name=self.named(reduction, rung.name), mirrors=f"{of}: {rung.name}", formerly=former)
+            mirrors = f"{reduction.to}: {rung.name}"
+            yield replace(rung, name=self.named(reduction, rung.name), mirrors=mirrors, formerly=former)
+
+    def lent_by(self, other):
+        """The rungs of the designs that this operation may have of another: that one's own, or if this has none itself, all."""
+        return other.own if self.own else other.ladder
 
     def named(self, reduction, design):
         """The name of the other operation's design in this operation."""
-        return f"{reduction.to.name}.{design}" if self.own else design
+        return f"{reduction.to}.{design}" if self.own else design
 
     def renamed(self, design, package):
         """A sentence with the present name of a design's earlier name; empty if `design` is no earlier name."""

@@ -145,6 +145,11 @@ class Problem:
         return {}
 
     @property
+    def extras(self):
+        """What it has beyond the plain problem of its operation, which lessons take (lesson.py), in words."""
+        return ()
+
+    @property
     def intensity(self):
         """FLOP per compulsory byte."""
         return self.flops / self.bytes if self.bytes else 0.0
@@ -225,6 +230,11 @@ class GemvProblem(Problem):
     def rows(self):
         """Inner products in the whole batch."""
         return self.batch * self.m
+
+    @property
+    def extras(self):
+        found = {f"a batch of {self.batch}": self.batch != 1, "a matrix of another type than x": self.a_dtype != self.dtype}
+        return tuple(what for what, is_so in found.items() if is_so)
 
     @property
     def flops(self):
@@ -398,6 +408,18 @@ class MatmulProblem(Problem):
             "scales": self.scales is not None,
         }
         return tuple(name for name, is_given in given.items() if is_given)
+
+    @property
+    def extras(self):
+        found = {
+            f"a batch of {self.batch}": self.batch != 1,
+            f"precision {self.precision}": self.precision != FLOAT_PRECISION.get(self.dtype),
+            f"sums in {self.accumulate}": self.accumulate != "fp32",
+            "a bias": self.bias,
+            "an activation": self.activation is not None,
+            "scales": self.scales is not None,
+        }
+        return tuple(what for what, is_so in found.items() if is_so)
 
     @property
     def flops(self):

@@ -9,6 +9,8 @@ import functools
 import hashlib
 import re
 
+from tritonkernels.operation import OPERATIONS
+
 from .. import HERE, ROOT
 from ..measure import environment, kernels
 from . import plan
@@ -62,6 +64,7 @@ def _of_packages(ops):
         found |= new
         used = {path for file in new for path in _imports(file) if folders.get(path) in plan.OPS}
         called = {folders[path] for path in used if path.name == "__init__.py"}
+        called |= {reduction.to for path in new for reduction in OPERATIONS[folders[path]].reductions}
         new = (used | {path for path in folders if folders[path] in called}) - found
     return found, {path for path in folders if folders[path] not in plan.OPS}
 

@@ -116,7 +116,8 @@ def inspect(op, target, name=None, config=None):
                 code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
                 ranked = library.ranking(call.problem, target, design.name)
                 estimate = next(choice.estimate for choice in ranked if as_dict(choice.config) == as_dict(chosen))
-                row |= {"predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
+                if estimate is not None:  # of a lesson nothing is predicted
+                    row |= {"predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
                 yield row | facts | _facts(call.problem, design, chosen, code, facts, target)
             except ConfigError:
                 nearest = configs.nearest(config, design, call.problem, target)
@@ -208,8 +209,8 @@ def _cells(row):
         _counts(row["shared_loads"]),
         _counts(row["global_loads"]),
         str(row["barriers"]),
-        us(1e3 * row["predicted_s"]),
-        row["bound_by"],
+        us(1e3 * row["predicted_s"]) if "predicted_s" in row else "-",
+        row.get("bound_by", "-"),
     ]
 
 

@@ -11,7 +11,8 @@ INTRODUCTION = """\
 # Designs
 
 Every design of every operation, simplest first. Pick one with `design="naive"`; a call without `design=` uses the one that
-`explain` names. `make docs` writes this page from the designs.
+`explain` names. A *lesson* teaches one technique in a file that stands alone: it takes plain problems only, and is used by
+name, never chosen. A *contender* is what a call may get. `make docs` writes this page from the designs.
 """
 
 
@@ -25,7 +26,8 @@ def _section(operation):
     if operation.own:
         yield table.markdown(*_rows(operation))
     for reduction in operation.reductions:
-        of, example = reduction.to.name, operation.named(reduction, reduction.to.own[-1].name)
+        of, lent = reduction.to, list(filter(reduction.lends, operation.lent_by(reduction.operation)))
+        example = operation.named(reduction, lent[-1].name)
         former = f" Records of earlier commits call it `{reduction.formerly}`." if reduction.formerly else ""
         yield f"The designs of [{of}](#{of}), by names such as `{example}`, also answer {reduction.summary}.{former}"
 
@@ -35,8 +37,8 @@ def _rows(operation):
     for rung in operation.own:
         kernels = (f"tritonkernels/{operation.name}/{rung.name}.py",) if rung.is_in("tritonkernels") else ()
         launches = (f"cuda_reference/{operation.name}/{rung.name}.cuh",) if rung.is_in("cuda_reference") else ()
-        body.append([f"`{rung.name}`", rung.summary, _link(kernels), _link(launches), rung.mirrors])
-    return ["design", "what it does", "Triton", "CUDA", "mirrors"], body
+        body.append([f"`{rung.name}`", rung.kind, rung.summary, _link(kernels), _link(launches), rung.mirrors])
+    return ["design", "kind", "what it does", "Triton", "CUDA", "mirrors"], body
 
 
 def _link(files):

@@ -57,7 +57,7 @@ class GateCall:
 def designs(library, op):
     """The names of all that the operation has; of those by way of two reductions, of which there are many, some."""
     every, own = library.names(op), library.operation(op).own
-    return every if own else [name for name in every if name in names(library, library.operation(op).reductions[0].to.name)]
+    return every if own else [name for name in every if name in names(library, library.operation(op).reductions[0].to)]
 
 
 def calls(library, op, design, target):

@@ -37,7 +37,7 @@ def test_designs_are_listed_simplest_first(package):
 def test_a_design_prints_as_one_line(package):
     found = package.designs("matmul")
     design = found[0]
-    assert str(design) == repr(design) == f"{design.name}: {design.summary} ({design.mirrors})"
+    assert str(design) == repr(design) == f"{design.name}, a {design.kind}: {design.summary} ({design.mirrors})"
     lines = str(found).splitlines()
     assert [line.split()[0] for line in lines] == [d.name for d in found] and design.summary in lines[0]
 

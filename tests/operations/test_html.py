@@ -54,8 +54,8 @@ def test_doctor_and_explain(package):
 def test_designs(package):
     designs = package.designs("conv2d")
     cells = Cells(designs).texts
-    assert cells[:3] == ["design", "summary", "mirrors"]
-    assert cells[3:] == [text for d in designs for text in (d.name, d.summary, d.mirrors)]
+    assert cells[:4] == ["design", "kind", "summary", "mirrors"]
+    assert cells[4:] == [text for d in designs for text in (d.name, d.kind, d.summary, d.mirrors)]
 
 
 def test_refusals():

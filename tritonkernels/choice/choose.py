@@ -21,7 +21,7 @@ NEAREST = 3  # configs that an error names
 class Choice(NamedTuple):
     """A design and its config; `cost` and the seconds of `estimate`, the model's, are corrected by what was learned and at
     least the roofline's (the choice itself is by what they were before); `timed` says whether the records that it stands on
-    have the design in this precision, and its config. The last two are None without a GPU."""
+    have the design in this precision, and its config. The last two are None without a GPU, and for a lesson."""
 
     design: Any
     config: Any
@@ -38,8 +38,10 @@ def ranking(package, designs, problem, target):
     new is chosen once `perf sweep` has timed it and `perf fit` has learnt from that.
 
     The emulations are slow, in the number of a kernel's steps, and building many kernels is slower: there only the first config
-    of each design counts.
+    of each design counts. Nothing is predicted of a lesson, which comes here alone: it has its configs in their own order.
     """
+    if any(design.is_lesson for design in designs):
+        return [Choice(design, config, 0.0, None, None) for design in designs for config in design.configs(problem, target)]
     if not target.is_gpu:
         found = [choice for design in designs for choice in _emulated(design, problem, target)]
         return sorted(found, key=lambda choice: choice.cost)
@@ -68,7 +70,7 @@ def ranking(package, designs, problem, target):
 
 def best(package, designs, problem, target):
     """The (design, config) of ranking's first Choice, None if there is none: in less time, without the others' Estimates."""
-    if not target.is_gpu:
+    if not target.is_gpu or any(design.is_lesson for design in designs):
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
     rate, modelled = model.rates(target), list(_modelled(package, designs, problem, target))[::-1]  # the fast ones first
     spaces = [(*each, list(each[0].configs(problem, target))[::-1]) for each in modelled]

@@ -3,6 +3,7 @@
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
+from .parts.as_matmul import TO_CUDA_CORES, TO_TENSOR_CORES
 from .parts.prepare import prepare
 from .parts.rules import RULES
 
@@ -71,5 +72,5 @@ def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=No
     return OPERATOR(design, config, a=a, b=b, c=c, alpha=alpha, beta=beta, out=out)
 
 
-GEMM = Operation("gemm", prepare, RULES, LADDER)
+GEMM = Operation("gemm", prepare, RULES, LADDER, (TO_CUDA_CORES, TO_TENSOR_CORES))
 OPERATOR = Operator(LIBRARY, GEMM)

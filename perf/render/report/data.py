@@ -101,8 +101,8 @@ def _code(gpu, code, address):
         "mix": {kind: round(100 * share) for kind, share in code.mix.items()},
         "lds": _widths(facts["shared_loads"]),
         "ldg": _widths(facts["global_loads"]),
-        "us": _us(1e3 * facts["predicted_s"]),
-        "bound": facts["bound_by"],
+        "us": _us(1e3 * facts["predicted_s"]) if "predicted_s" in facts else None,
+        "bound": facts.get("bound_by"),
         "config": code.config,
         "from": code.origin,
     }

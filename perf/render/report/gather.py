@@ -139,7 +139,7 @@ def gpus(root):
 def home(op, design):
     """(operation, design) of the design's own files, which may be those of another operation."""
     operation = LIBRARY.operation(op)
-    lender = operation if operation.own else operation.reductions[0].to
+    lender = operation if operation.own else operation.reductions[0].operation
     return tuple(design.split(".")) if "." in design else (lender.name, design)
 
 

@@ -10,7 +10,7 @@ import functools
 import torch
 
 from ...batches import merges
-from ...matmul import MATMUL, prepare
+from ...matmul import prepare
 from ...operation import Reduction
 from ...validate import LARGEST_SIZE
 
@@ -60,7 +60,7 @@ def problems(problem):
 
 
 TO_MATMUL = Reduction(
-    to=MATMUL,
+    to="matmul",
     summary="a filter of one tap without stride, padding and groups",
     refuses=refuses,
     problems=problems,

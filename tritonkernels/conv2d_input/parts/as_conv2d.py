@@ -2,7 +2,6 @@
 
 import torch
 
-from ...conv2d import CONV2D
 from ...conv2d.parts.work import rewritten
 from ...integers import ceil_div
 from ...operation import Call, Reduction
@@ -30,7 +29,7 @@ def arranged(problem):
 
 
 TO_CONV2D = Reduction(
-    to=CONV2D,
+    to="conv2d",
     summary="every call, as a convolution of grad_output with the flipped filter for each phase of the stride",
     refuses=lambda problem: None,
     problems=lambda problem: tuple(phase.problem for phase in phases(problem)),

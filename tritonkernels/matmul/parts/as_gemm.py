@@ -5,7 +5,6 @@ A bias is the only addend then: its C.
 
 import functools
 
-from ...gemm import GEMM
 from ...gemm.parts.prepare import prepare
 from ...operation import Reduction
 from ...problem import GemmProblem
@@ -40,7 +39,7 @@ def problems(problem):
 
 
 TO_GEMM = Reduction(
-    to=GEMM,
+    to="gemm",
     summary="float32 in IEEE arithmetic, for every mode: one product without an activation, with a bias or C",
     refuses=refuses,
     problems=problems,

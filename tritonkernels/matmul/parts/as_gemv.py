@@ -2,7 +2,6 @@
 
 import functools
 
-from ...gemv import GEMV
 from ...gemv.parts.prepare import VECTORS, prepare
 from ...operation import Reduction
 from ...problem import GemvProblem
@@ -65,7 +64,7 @@ def problems(problem):
 
 
 TO_GEMV = Reduction(
-    to=GEMV,
+    to="gemv",
     summary="one row or one column, of float types, without an activation",
     refuses=refuses,
     problems=problems,

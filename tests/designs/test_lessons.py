@@ -1,0 +1,159 @@
+"""Every lesson of both packages: right within the float64 bound at its tiles' edges, in any layout and type that it takes, and
+nothing written outside; used by name only; refused where the problem is not plain."""
+
+import difflib
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests import cases
+from tests.harness import (
+    DEVICES,
+    LAYOUTS,
+    LIBRARIES,
+    SMALL,
+    available_on,
+    built,
+    designs,
+    prepare,
+    random,
+    refusal,
+    run_checked,
+    short,
+    taken,
+)
+from tritonkernels import OPS
+from tritonkernels.choice.table import Entry
+from tritonkernels.design import as_dict
+from tritonkernels.errors import UnsupportedError
+from tritonkernels.target import Target
+
+ROOT = Path(__file__).parents[2]
+H200 = Target.named("h200")
+PRODUCTS = ("gemm", "matmul")
+LINES = {"tritonkernels": 80, "cuda_reference": 120}  # of a lesson's file
+CHANGED = 80  # lines, removed or added, from one lesson to the next
+SUFFIX = {"tritonkernels": ".py", "cuda_reference": ".cuh"}
+LESSONS = [
+    (library.package, op, rung.name)
+    for library in LIBRARIES
+    for op in OPS
+    for rung in library.operation(op).own
+    if rung.kind == "lesson" and rung.is_in(library.package)
+]
+NEIGHBOURS = [
+    (package, op, before, name)
+    for (package, op, before), (p, o, name) in itertools.pairwise(LESSONS)
+    if (package, op) == (p, o)
+]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+products = pytest.mark.parametrize("library, op, design", designs(*PRODUCTS, kind="lesson"))
+
+
+def kinds(library, op, design):
+    """The (dtype, options) that a lesson takes, of cases.PRECISIONS."""
+    every = cases.PRECISIONS if op == "matmul" else [(torch.float32, {})]
+    return [
+        (dtype, options)
+        for dtype, options in every
+        if not refusal(library, op, design, "cuda", *SMALL[op], dtype=dtype, **options)
+    ]
+
+
+def tile(library, op, design, device):
+    """(BM, BN, BK) of the config that a call on the device gets."""
+    dtype, options = taken(library, op, design)
+    call = prepare(op, *built(SMALL[op], lambda *shape: torch.empty(shape, dtype=dtype)), **options)
+    target = library.target(torch.empty(0, device=device))
+    config = as_dict(library.choose(call.problem, target, design)[1])
+    return [next(config[name] for name in names if name in config) for names in (("BM", "BLOCK_M"), ("BN", "BLOCK_N"))] + [
+        config.get("BK", config.get("BLOCK_K", 64))
+    ]
+
+
+@products
+@on_devices
+def test_sizes_around_the_tile(library, op, design, device):
+    """Whole tiles, one less, one more, several slices of K and none, in one call each; with and without C."""
+    available_on(library, device)
+    dtype, options = taken(library, op, design)
+    bm, bn, bk = tile(library, op, design, device)
+    small = device == "cpu" and bm * bn > 2**16  # the interpreter's tiles
+    sizes = [(1, 1, 1), (5, 3, 0), (0, 3, 4), (3, 0, 4), (9, 35, 5 * bk + 3)]
+    sizes += [(127, 129, bk + 1)] if small else [(bm, bn, bk), (bm - 1, bn + 1, bk - 1), (bm + 1, bn - 1, 2 * bk + 1)]
+    for m, n, k in sizes:
+        a, b, c = (random(*shape, dtype=dtype, device=device) for shape in ((m, k), (k, n), (m, n)))
+        run_checked(library, op, design, a, b, **options)
+        run_checked(library, op, design, a, b, c=c, alpha=-1.5, beta=0.5, **options)
+
+
+@short(lambda layout: layout.__name__ in ("transposed", "offset_by_one"))
+@products
+@on_devices
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
+def test_operands_in_any_layout(library, op, design, device, layout):
+    available_on(library, device)
+    for dtype, options in kinds(library, op, design):
+        a, b, c = (layout(random(*shape, dtype=dtype, device=device)) for shape in ((70, 41), (41, 133), (70, 133)))
+        if options:
+            c = c.to(options["out_dtype"])
+        run_checked(library, op, design, a, b, c=c, alpha=0.5, beta=-2.0, **options)
+
+
+@products
+def test_what_is_not_plain_is_refused_by_one_sentence(library, op, design):
+    """A call that names the lesson gets the sentence, and the names of those that take the call."""
+    dtype, options = taken(library, op, design)
+    calls = {"offsets of more than 32 bits": (((2**20, 2**12), (2**12, 8)), {})}
+    if op == "matmul":
+        calls |= {
+            "a batch of 2": (((2, 16, 16), (2, 16, 16)), {}),
+            "an activation": (SMALL[op], {"activation": "relu"}),
+        }
+    for what, (shapes, more) in calls.items():
+        why = refusal(library, op, design, "cuda", *shapes, dtype=dtype, **options, **more)
+        assert why.startswith("it is a lesson, which takes plain problems of ") and why.endswith(f"and this has {what}")
+        tensors = built(shapes, lambda *shape: torch.empty(shape, dtype=dtype, device="meta"))
+        with pytest.raises(UnsupportedError, match="it is a lesson") as caught:
+            library.choose(prepare(op, *tensors, **options, **more).problem, H200, design)
+        assert "Name one that can" in caught.value.remedy
+
+
+@pytest.mark.parametrize("library, op, design", designs(kind="lesson", compiled=True))
+def test_a_lesson_is_used_by_name_only(library, op, design):
+    dtype, options = taken(library, op, design)
+    call = prepare(op, *built(SMALL[op], lambda *shape: torch.empty(shape, dtype=dtype)), **options)
+    chosen, config = library.choose(call.problem, H200, design)
+    assert chosen.is_lesson and config == next(iter(chosen.configs(call.problem, H200)))
+    assert 1 <= len(list(chosen.configs(call.problem, H200))) <= 3 and chosen.work is None
+    assert not any(choice.design.is_lesson for choice in library.ranking(call.problem, H200))
+    assert not any(of_call.is_lesson for of_call, _ in library.candidates(call.problem, H200)[0])
+    entry = Entry(library.package, op, H200.name, "", {}, design, as_dict(config), ms=1.0)
+    assert library._legal(call.problem, H200, entry) is None
+
+
+@pytest.mark.parametrize("library, op, design", designs(kind="lesson", compiled=True))
+def test_explain_says_that_it_is_one_and_predicts_nothing(library, op, design):
+    dtype, options = taken(library, op, design)
+    tensors = built(SMALL[op], lambda *shape: torch.empty(shape, dtype=dtype, device="meta"))
+    report = library.explain(op, *tensors, design=design, target="h200", **options)
+    assert report["kind"] == "lesson" and "predicted" not in report and report["kernels"]
+    assert library.explain(op, *tensors, target="h200", **options)["kind"] == "contender"
+
+
+@pytest.mark.parametrize("package, op, name", LESSONS)
+def test_a_lesson_is_one_short_file(package, op, name):
+    lines = (ROOT / package / op / f"{name}{SUFFIX[package]}").read_text().splitlines()
+    assert len(lines) <= LINES[package]
+    assert not any("wait_for_earlier_kernels" in line or "WIDE" in line for line in lines)
+
+
+@pytest.mark.parametrize("package, op, before, name", NEIGHBOURS)
+def test_the_difference_to_the_lesson_before_is_short(package, op, before, name):
+    texts = ((ROOT / package / op / f"{each}{SUFFIX[package]}").read_text().splitlines() for each in (before, name))
+    changed = [
+        line for line in difflib.unified_diff(*texts, lineterm="", n=0) if line[:1] in "+-" and line[:3] not in ("+++", "---")
+    ]
+    assert 0 < len(changed) <= CHANGED
