@@ -9,7 +9,8 @@ _KERNEL = kernel("in_turn", "{BM}, {BN}, {STAGES}")
 
 
 def _configs(problem, target):
-    return [config_of(BM=128, BN=128, STAGES=6, GROUP=8, BLOCKS=target.sms or 4)]
+    walk = {"GROUP": 8, "BLOCKS": target.sms // 2 * 2 or 4}
+    return [config_of(BM=128, BN=128, STAGES=6, **walk), config_of(BM=128, BN=192, STAGES=5, **walk)]
 
 
 def _launches(problem, config, a, b, c, bias, out):

@@ -9,7 +9,7 @@ _KERNEL = kernel("multicast", "{BM}, {BN}, {STAGES}")
 
 
 def _configs(problem, target):
-    return [config_of(BM=128, BN=256, STAGES=4, GROUP=8, BLOCKS=target.sms or 4)]
+    return [config_of(BM=128, BN=256, STAGES=4, GROUP=8, BLOCKS=target.sms // 2 * 2 or 4)]
 
 
 def _launches(problem, config, a, b, c, bias, out):

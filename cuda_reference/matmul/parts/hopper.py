@@ -57,6 +57,6 @@ def launches_by_tma(kernel, threads, problem, config, a, b, c, out, cluster=1):
         config | mma_types(problem),
         (min(config.get("BLOCKS", blocks), blocks),),
         threads,
-        (*maps, *result(problem, c, out), *group),
+        (*maps, *group, *result(problem, c, out)),
         config["STAGES"] * (stage + 16) + 16,  # two mbarriers a stage, and one for each consumer's turn
     )

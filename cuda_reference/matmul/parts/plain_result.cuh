@@ -2,7 +2,6 @@
 #pragma once
 #include "../../common/structs.cuh"
 #include "../../common/wgmma.cuh"
-#include "store_run.cuh"
 
 namespace matmul {
 
@@ -29,10 +28,23 @@ template <class Out> struct PlainResult {
             number *= alpha;
             if (c != nullptr && r < M && n < N) number += beta * float(c[r * of_c.row + n * of_c.col]);
         }
+        struct alignas(2 * sizeof(Out)) Pair { Out x, y; };
+        const bool pairs = of_out.col == 1 && of_out.row % 2 == 0 && reinterpret_cast<uintptr_t>(out) % sizeof(Pair) == 0;
 #pragma unroll
-        for (int i = 0; i < 2 * TILES; ++i) {
-            __align__(8) const Out pair[2] = {Out(sum[i / 2].x[i % 2 * 2]), Out(sum[i / 2].x[i % 2 * 2 + 1])};
-            store_run(pair, out, row + i % 2 * 8, col + i / 2 * 8, M, N, of_out.row, of_out.col);
+        for (int half = 0; half < 2; ++half) {
+            if (row + half * 8 >= M) break;
+            Out* const line = out + (row + half * 8) * of_out.row;
+#pragma unroll
+            for (int i = 0; i < TILES; ++i) {
+                const Pair pair{Out(sum[i].x[half * 2]), Out(sum[i].x[half * 2 + 1])};
+                const int n = col + i * 8;
+                if (pairs && n + 1 < N) {
+                    *reinterpret_cast<Pair*>(line + n) = pair;
+                } else {
+                    if (n < N) line[n * of_out.col] = pair.x;
+                    if (n + 1 < N) line[(n + 1) * of_out.col] = pair.y;
+                }
+            }
         }
     }
 };
