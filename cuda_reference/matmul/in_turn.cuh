@@ -100,7 +100,7 @@ in_turn(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUten
             }
             if (threadIdx.x % 32 == 0) mbarrier_arrive(turns + (1 - warpgroup));  // all products are started
             wgmma_wait<0>();
-            if (slices > 0) give_back((n - 1) % STAGES);
+            give_back((n - 1) % STAGES);  // of no slices one that nobody waits for
             n += slices;  // past those of the other's tile
 #pragma unroll
             for (int m = 0; m < BM / 64; ++m) result.store(sum[m], row + m * 64, col);

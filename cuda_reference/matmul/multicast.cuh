@@ -96,7 +96,7 @@ multicast(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
                 if (slice > 0) give_back((n - 1) % STAGES);
             }
             wgmma_wait<0>();
-            if (slices > 0) give_back((n - 1) % STAGES);
+            give_back((n - 1) % STAGES);  // of no slices one that nobody waits for
 #pragma unroll
             for (int m = 0; m < ROWS / 64; ++m) result.store(sum[m], row + m * 64, col);
         }
