@@ -47,6 +47,13 @@ def test_several_tiles_and_rounds_of_the_ring(monkeypatch, name, order):
     check(name, 136, 264, 456)
 
 
+@OF_ALL
+def test_no_thread_uses_a_barrier_before_it_is_made(monkeypatch, name):
+    for order in range(1, 9):
+        monkeypatch.setenv("SIMT_ORDER", str(order))
+        check(name, 8, 8, 64)
+
+
 @ON
 @OF_ALL
 @short(lambda sizes: sizes in ((130, 258, 65), (5, 3, 0)))
