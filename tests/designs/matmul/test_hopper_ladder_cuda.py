@@ -2,6 +2,7 @@
 copies, and their machine code. Sums of small integers are exact, so results must be equal."""
 
 import importlib
+import multiprocessing
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import integers, with_wgmma
 from tests.harness import DEVICES, prepare, short, thorough, transposed
+from tests.memory.guarded import guarded
 from tritonkernels.target import Target
 
 LADDER = "wgmma", "tma", "specialized", "tile_loop", "multicast", "in_turn"
@@ -86,6 +88,19 @@ def test_nothing_outside_of_the_result_is_written(device, dtype, first):
         assert torch.equal(out, expected)
         out.fill_(torch.nan)
         assert buffer.isnan().all(), "something outside of out was written"
+
+
+def add_c_that_ends_with_its_memory():
+    a, b, c = integers(70, 72), integers(72, 135), guarded(integers(70, 135), "end", read_only=True)
+    exact.computed(design("tma"), configs("tma")[0], a, b, c=c, beta=1.0)
+
+
+def test_c_is_not_read_beyond_its_edges():
+    """A fault ends the child process."""
+    child = multiprocessing.get_context("fork").Process(target=add_c_that_ends_with_its_memory)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
 
 
 def test_what_lies_along_k_is_read_where_it_is():

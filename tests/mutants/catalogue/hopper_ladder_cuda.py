@@ -114,7 +114,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/plain_result.cuh",
-        MEMORY,
+        TESTS,
         ("rows of C beyond M", "r < M && n < N) number", "n < N) number"),
         ("columns of C beyond N", "r < M && n < N) number", "r < M) number"),
     ),
