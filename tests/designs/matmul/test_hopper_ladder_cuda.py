@@ -77,11 +77,11 @@ def test_a_wider_tile_in_turn(device):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("first", [16, 5], ids=["in pairs", "by elements"])
 def test_nothing_outside_of_the_result_is_written(device, dtype, first):
-    """The result is a part of a larger matrix of NaN, by rows and by columns."""
+    """The result is a part of a larger matrix of NaN, by rows, by columns and with gaps."""
     with_wgmma(device)
     a, b, c = (integers(*shape, device=device) for shape in ((70, 72), (72, 135), (70, 135)))
     expected = (1.5 * (a.double() @ b.double()) - 0.5 * c.double()).to(dtype)
-    for layout in (lambda t: t, transposed):
+    for layout in (lambda t: t, transposed, lambda t: torch.cat((t, t), 1)[:, ::2]):
         buffer = layout(torch.full((80, 160), torch.nan, device=device, dtype=dtype))
         out = buffer[2:72, first : first + 135]
         exact.computed(design("tma"), configs("tma")[0], a, b, c=c.to(dtype), alpha=1.5, beta=-0.5, out=out, out_dtype=dtype)
