@@ -35,6 +35,54 @@ LADDER = (
         formerly=("tensor_core", "mma_async"),
     ),
     Rung(
+        "wgmma",
+        "one warpgroup, one stage: threads copy swizzled slices to shared memory, where the tensor cores read both operands",
+        "beyond the tensor-core seed: wgmma",
+        kind="lesson",
+        only="cuda_reference",  # until its twin in Gluon is merged
+        why="Its twin in Gluon is not here yet.",
+    ),
+    Rung(
+        "tma",
+        "wgmma with a ring of stages, which the copy engine fills at the request of one thread",
+        "beyond the tensor-core seed: TMA",
+        kind="lesson",
+        only="cuda_reference",  # until its twin in Gluon is merged
+        why="Its twin in Gluon is not here yet.",
+    ),
+    Rung(
+        "specialized",
+        "tma by specialised warps: one requests slices, two warpgroups multiply a tile of 128 x 256",
+        "beyond the tensor-core seed: warp specialisation",
+        kind="lesson",
+        only="cuda_reference",  # until its twin in Gluon is merged
+        why="Its twin in Gluon is not here yet.",
+    ),
+    Rung(
+        "tile_loop",
+        "specialized with a block per SM that walks tiles in an order that suits L2, and loads the next while it writes one",
+        "beyond the tensor-core seed: persistent blocks",
+        kind="lesson",
+        only="cuda_reference",  # until its twin in Gluon is merged
+        why="Its twin in Gluon is not here yet.",
+    ),
+    Rung(
+        "multicast",
+        "tile_loop in clusters of two blocks, each of which loads half of B's slices for both",
+        "beyond the tensor-core seed: clusters and multicast",
+        kind="lesson",
+        only="cuda_reference",
+        why="Gluon of Triton 3.6 cannot multicast.",
+    ),
+    Rung(
+        "in_turn",
+        "multicast with a tile for each consumer: one writes its result while the other multiplies",
+        "beyond the tensor-core seed: consumers in turn (ping-pong)",
+        kind="lesson",
+        only="cuda_reference",  # until its twin in Gluon is merged
+        why="Its twin in Gluon is not here yet.",
+    ),
+    Rung(
         "persistent",
         "a block per SM walks the tiles, TMA copies the operands, warpgroups multiply them by wgmma",
         "beyond the tensor-core seed: TMA, wgmma",

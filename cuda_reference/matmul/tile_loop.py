@@ -1,0 +1,19 @@
+"""Matrix product, tile_loop: the config and launches of tile_loop.cuh."""
+
+from tritonkernels.lesson import lesson
+
+from ..launch import config_of
+from .parts.hopper import LESSON_TYPES, kernel, launches_by_tma, refuses
+
+_KERNEL = kernel("tile_loop", "{BM}, {BN}, {STAGES}")
+
+
+def _configs(problem, target):
+    return [config_of(BM=128, BN=256, STAGES=4, GROUP=8, BLOCKS=target.sms or 3)]
+
+
+def _launches(problem, config, a, b, c, bias, out):
+    return launches_by_tma(_KERNEL, 3 * 128, problem, config, a, b, c, out)
+
+
+DESIGN = lesson(_configs, _launches, LESSON_TYPES, refuses)
