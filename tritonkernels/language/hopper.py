@@ -1,17 +1,13 @@
-"""What the lessons of Hopper's tensor cores share: their problem, operands in boxes for TMA, and how sums are written."""
+"""What the kernels of Hopper's lessons share: structs of their arguments, operands in boxes for TMA, and how sums are written."""
 
 from typing import Any, NamedTuple
 
-import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier
 
-from .descriptor import as_tma_reads, describe_for_gluon
-from .packed import MULTIPLE, packed
-from .renamed import load_box
+from .renamed import barrier, load_box
 from .structs import Matrix
-
-TYPES = tuple((dtype, out_dtype) for dtype in (torch.float16, torch.bfloat16) for out_dtype in (dtype, torch.float32))
 
 
 class Product(NamedTuple):
@@ -42,54 +38,21 @@ class Operand(NamedTuple):
     places: Any
 
 
-def refuses(problem, target):
-    if not target.is_gpu:
-        return "a Gluon program needs a GPU, and the interpreter cannot run it"
-    return None if target.arch == 90 else f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
-
-
-def in_memory(problem, config, a, b, c, out):
-    """What a kernel takes that loads its operands itself."""
-    return *map(_matrix, (a, b, c, out)), _product(problem), _tile(config)
-
-
-def in_boxes(problem, config, rows, a, b, c, out):
-    """(launches that pack operands, what a kernel takes): of one that reads A in boxes of so many rows."""
-    pack_a, a, a_along_k = _operand(a, rows, config.kwargs["BLOCK_K"])
-    pack_b, b, b_along_k = _operand(b.mT, config.kwargs["BLOCK_N"], config.kwargs["BLOCK_K"])
-    return pack_a + pack_b, (a, b, _matrix(c), _matrix(out), _product(problem), _tile(config, a_along_k, b_along_k))
-
-
-def _product(problem):
-    return Product(problem.m, problem.n, problem.k, problem.alpha, problem.beta)
-
-
-def _tile(config, *along_k):
-    return Tile(*map(gl.constexpr, (*(config.kwargs[name] for name in Tile._fields[:4]), *along_k)))
-
-
-def _matrix(t):
-    """The struct of the only matrix of a batch, or None for None."""
-    return None if t is None else Matrix.of(t[0])
-
-
-def _operand(t, rows, columns):
-    """(launches that pack it, descriptor of its boxes, whether these lie along K) of an operand (1, M or N, K)."""
-    launches = []
-    if t.shape[2] == 0:  # TMA cannot describe an empty operand; no box of this one is asked for
-        t = t.new_empty(1, 1, MULTIPLE)
-    if not (as_tma_reads(t) or as_tma_reads(t.mT)):
-        launches, copy = packed(t.mT)
-        t = copy.mT
-    along_k = as_tma_reads(t)
-    box = [rows, columns] if along_k else [columns, rows]
-    return launches, describe_for_gluon(t[0] if along_k else t[0].t(), box), along_k
-
-
 @gluon.jit
 def places_for(NUMBER: gl.constexpr, boxes):
     """Shared memory for so many boxes of a descriptor."""
     return gl.allocate_shared_memory(boxes.dtype, [NUMBER] + boxes.block_type.shape, boxes.layout)  # noqa: RUF005
+
+
+@gluon.jit
+def barriers_for(NUMBER: gl.constexpr, ARRIVALS: gl.constexpr):
+    """So many mbarriers, whose phases end after so many arrivals; all warps and TMA see them."""
+    barriers = gl.allocate_shared_memory(gl.int64, [NUMBER, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(NUMBER):
+        mbarrier.init(barriers.index(i), count=ARRIVALS)
+    fence_async_shared()
+    barrier()
+    return barriers
 
 
 @gluon.jit

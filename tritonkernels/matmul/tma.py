@@ -1,23 +1,22 @@
 """Matrix product by TMA and wgmma (Gluon): `wgmma` with slices that one thread asks for, STAGES - 1 of them ahead.
 
-In `wgmma` all threads load a slice through registers, and nothing is multiplied meanwhile. Here one thread asks the Tensor Memory
-Accelerator for a box of A and one of B. It swizzles them, and fills them up with zeros where the matrix ends: no mask is left but
-the result's. The places of slices are a ring. Each has an mbarrier `full`, which expects the 32 KB of a slice; its phases count
-the rounds of the ring, and a wait names the last bit of the round. Slice i is multiplied asynchronously. Once all warps know that
-the product of slice i - 1 has ended, its place takes slice i + STAGES - 1. Three stages are 96 KB, so two programs share an SM:
-one writes its result while the other multiplies.
+In `wgmma` all threads load a slice through registers, and nothing is multiplied meanwhile. Here one thread asks TMA for a box
+of A and one of B. TMA swizzles them, and fills them up with zeros where the matrix ends, so only the result needs a mask. The
+places of slices are a ring. Each has an mbarrier `full`, which expects the 32 KB of a slice; its phases count the rounds of the
+ring, and a wait names the last bit of the round. Slice i is multiplied asynchronously. Once all warps know that the product of
+slice i - 1 has ended, its place takes slice i + STAGES - 1. Three stages are 96 KB, so two programs share an SM: one writes its
+result while the other multiplies.
 """
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, warpgroup_mma, warpgroup_mma_wait
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ..config import config_of
-from ..integers import ceil_div
-from ..language.hopper import TYPES, Operand, Product, Tile, copy_box, in_boxes, places_for, refuses, rows_by_k, store_sums
+from ..language.hopper import Operand, Product, Tile, barriers_for, copy_box, places_for, rows_by_k, store_sums
+from ..language.hopper_launches import TYPES, launch_with_boxes, refuses, tiles_of
 from ..language.renamed import barrier
 from ..language.structs import Matrix
-from ..launch import TritonLaunch
 from ..lesson import lesson
 
 
@@ -41,11 +40,7 @@ def _tma_kernel(a_boxes, b_boxes, c: Matrix, out: Matrix, product: Product, tile
 
     a = Operand(a_boxes, places_for(tile.STAGES, a_boxes))
     b = Operand(b_boxes, places_for(tile.STAGES, b_boxes))
-    full = gl.allocate_shared_memory(gl.int64, [tile.STAGES, 1], mbarrier.MBarrierLayout())
-    for place in gl.static_range(tile.STAGES):
-        mbarrier.init(full.index(place), count=1)
-    fence_async_shared()  # TMA is to see the barriers
-    barrier()
+    full = barriers_for(tile.STAGES, 1)
 
     acc = gl.zeros([tile.BLOCK_M, tile.BLOCK_N], gl.float32, SUMS)
     for i in gl.static_range(tile.STAGES - 1):
@@ -68,10 +63,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    tiles = ceil_div(problem.m, config.kwargs["BLOCK_M"]) * ceil_div(problem.n, config.kwargs["BLOCK_N"])
-    packs, arguments = in_boxes(problem, config, config.kwargs["BLOCK_M"], a, b, c, out)
-    yield from packs
-    yield TritonLaunch(_tma_kernel, (tiles,), config, *arguments)
+    yield from launch_with_boxes(_tma_kernel, tiles_of(problem, config), 128, problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)

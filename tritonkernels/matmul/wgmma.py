@@ -1,10 +1,10 @@
 """Matrix product by wgmma (Gluon): the four warps of a program multiply slices of K straight from shared memory.
 
 Ampere's tensor cores (`pipelined`) take operands out of registers, so each warp loads its fragments out of shared memory first.
-On Hopper a warpgroup issues one wgmma, 64 x 128 x 16, whose operands are addresses in shared memory: 8 of them multiply a slice,
-and registers hold nothing but the sums, 128 in each thread. Slices lie in rows of 128 bytes, whose chunks of 16 bytes are
-swizzled, so that wgmma reads them without bank conflicts. It reads through the async proxy: each thread has a fence between its
-stores and the barrier after which they are read.
+On Hopper a warpgroup issues one wgmma, 64 x 128 x 16, whose operands are addresses in shared memory: 8 multiply a slice, and
+registers hold nothing but the sums, 128 in each thread. Slices lie in rows of 128 bytes, whose chunks of 16 bytes are swizzled,
+so that wgmma reads them without bank conflicts. It reads through the async proxy: each thread has a fence between its stores
+and the barrier after which they are read.
 """
 
 from triton.experimental import gluon
@@ -12,11 +12,10 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, warpgroup_mma
 
 from ..config import config_of
-from ..integers import ceil_div
-from ..language.hopper import TYPES, Product, Tile, in_memory, refuses, store_sums
+from ..language.hopper import Product, Tile, store_sums
+from ..language.hopper_launches import TYPES, launch, refuses, tiles_of
 from ..language.renamed import barrier
 from ..language.structs import Matrix
-from ..launch import TritonLaunch
 from ..lesson import lesson
 
 
@@ -57,8 +56,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    tiles = ceil_div(problem.m, config.kwargs["BLOCK_M"]) * ceil_div(problem.n, config.kwargs["BLOCK_N"])
-    yield TritonLaunch(_wgmma_kernel, (tiles,), config, *in_memory(problem, config, a, b, c, out))
+    yield from launch(_wgmma_kernel, tiles_of(problem, config), problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)
