@@ -1,4 +1,4 @@
-"""What the kernels of Hopper's lessons share: structs of their arguments, operands in boxes for TMA, and how sums are written."""
+"""What the kernels of Hopper's lessons share: structs of arguments, operands in boxes for TMA, and how sums are written."""
 
 from typing import Any, NamedTuple
 
