@@ -8,6 +8,7 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from .renamed import barrier, load_box
 from .structs import Matrix
+from .tiles import grouped_tile
 
 
 class Product(NamedTuple):
@@ -39,9 +40,22 @@ class Operand(NamedTuple):
 
 
 @gluon.jit
-def places_for(NUMBER: gl.constexpr, boxes):
-    """Shared memory for so many boxes of a descriptor."""
-    return gl.allocate_shared_memory(boxes.dtype, [NUMBER] + boxes.block_type.shape, boxes.layout)  # noqa: RUF005
+def tiles_in(product: Product, tile: Tile):
+    return gl.cdiv(product.M, tile.BLOCK_M) * gl.cdiv(product.N, tile.BLOCK_N)
+
+
+@gluon.jit
+def corner(index, product: Product, tile: Tile):
+    """(first row, first column) of a tile. Tiles are counted in groups of 8 rows of tiles, column by column."""
+    tiles_m = gl.cdiv(product.M, tile.BLOCK_M)
+    tile_m, tile_n = grouped_tile(index, tiles_m, gl.cdiv(product.N, tile.BLOCK_N), 8)
+    return tile_m * tile.BLOCK_M, tile_n * tile.BLOCK_N
+
+
+@gluon.jit
+def operand(boxes, PLACES: gl.constexpr):
+    """The Operand of a descriptor, with so many places."""
+    return Operand(boxes, gl.allocate_shared_memory(boxes.dtype, [PLACES] + boxes.block_type.shape, boxes.layout))  # noqa: RUF005
 
 
 @gluon.jit

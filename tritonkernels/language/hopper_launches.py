@@ -19,22 +19,24 @@ def refuses(problem, target):
     return None if target.arch == 90 else f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
 
 
-def tiles_of(problem, config):
-    return ceil_div(problem.m, config.kwargs["BLOCK_M"]) * ceil_div(problem.n, config.kwargs["BLOCK_N"])
-
-
-def launch(kernel, programs, problem, config, a, b, c, out):
+def launch(kernel, problem, config, a, b, c, out):
     """The launch of a kernel that loads its operands itself."""
-    yield TritonLaunch(kernel, (programs,), config, *map(_matrix, (a, b, c, out)), _product(problem), _tile(config))
+    yield TritonLaunch(kernel, _grid(problem, config), config, *map(_matrix, (a, b, c, out)), _product(problem), _tile(config))
 
 
-def launch_with_boxes(kernel, programs, rows, problem, config, a, b, c, out):
+def launch_with_boxes(kernel, rows, problem, config, a, b, c, out):
     """The launch of a kernel that reads operands by TMA, A in boxes of so many rows, after those that pack operands."""
     pack_a, a, a_along_k = _operand(a, rows, config.kwargs["BLOCK_K"])
     pack_b, b, b_along_k = _operand(b.mT, config.kwargs["BLOCK_N"], config.kwargs["BLOCK_K"])
     yield from pack_a + pack_b
-    tile = _tile(config, a_along_k, b_along_k)
-    yield TritonLaunch(kernel, (programs,), config, a, b, _matrix(c), _matrix(out), _product(problem), tile)
+    arguments = a, b, _matrix(c), _matrix(out), _product(problem), _tile(config, a_along_k, b_along_k)
+    yield TritonLaunch(kernel, _grid(problem, config), config, *arguments)
+
+
+def _grid(problem, config):
+    """A program per tile, or the config's PROGRAMS, if there are more tiles."""
+    tiles = ceil_div(problem.m, config.kwargs["BLOCK_M"]) * ceil_div(problem.n, config.kwargs["BLOCK_N"])
+    return (min(tiles, config.kwargs.get("PROGRAMS", tiles)),)
 
 
 def _product(problem):

@@ -2,11 +2,10 @@
 
 In `tma` the warps that multiply also ask for slices, and meet at a barrier for each. Here the producer only asks and consumers
 only multiply, each in a loop of its own. Each place has two mbarriers: `full` completes when a slice has arrived, `empty` when
-both consumers have multiplied it. The producer's waits name the other bit of the round: of the first one, they wait for nobody.
-
-A consumer has 64 of a tile's 128 rows, and while it waits for its product, that of the other one runs. setmaxnreg leaves the
+both consumers have multiplied it. The producer's waits name the other bit of the round: in the first one they end at once. A
+consumer has 64 of a tile's 128 rows, and while it waits for its product, that of the other one runs. setmaxnreg leaves the
 producer 24 registers a thread and gives a consumer 240. So a tile may have 256 columns: L2 sends 48 KB for 128 x 256 x 64
-products, where two tiles of 128 x 128 take 64 KB.
+products, where two tiles of 128 x 128 take 64.
 """
 
 from triton.experimental import gluon
@@ -14,28 +13,26 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ..config import config_of
-from ..language.hopper import Operand, Product, Tile, barriers_for, copy_box, places_for, rows_by_k, store_sums
-from ..language.hopper_launches import TYPES, launch_with_boxes, refuses, tiles_of
+from ..language.hopper import Product, Tile, barriers_for, copy_box, operand, rows_by_k, store_sums
+from ..language.hopper_launches import TYPES, launch_with_boxes, refuses
 from ..language.structs import Matrix
 from ..lesson import lesson
 
 
 @gluon.jit
-def _produce(a: Operand, b: Operand, full, empty, row, col, product: Product, tile: Tile):
+def _produce(a, b, full, empty, row, col, product: Product, tile: Tile):
     for i in range(gl.cdiv(product.K, tile.BLOCK_K)):
         stage = i % tile.STAGES
-        k = i * tile.BLOCK_K
         mbarrier.wait(empty.index(stage), i // tile.STAGES & 1 ^ 1)
         mbarrier.expect(full.index(stage), 2 * a.boxes.block_type.nbytes + b.boxes.block_type.nbytes)
-        copy_box(a, row, k, full.index(stage), 2 * stage, tile.A_ALONG_K)
-        copy_box(a, row + 64, k, full.index(stage), 2 * stage + 1, tile.A_ALONG_K)
-        copy_box(b, col, k, full.index(stage), stage, tile.B_ALONG_K)
+        copy_box(a, row, i * tile.BLOCK_K, full.index(stage), 2 * stage, tile.A_ALONG_K)
+        copy_box(a, row + 64, i * tile.BLOCK_K, full.index(stage), 2 * stage + 1, tile.A_ALONG_K)
+        copy_box(b, col, i * tile.BLOCK_K, full.index(stage), stage, tile.B_ALONG_K)
 
 
 @gluon.jit
 def _consume(WHO: gl.constexpr, a, b, full, empty, row, col, c: Matrix, out: Matrix, product: Product, tile: Tile):
-    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16])
-    acc = gl.zeros([64, tile.BLOCK_N], gl.float32, SUMS)
+    acc = gl.zeros([64, tile.BLOCK_N], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16]))
     for i in range(gl.cdiv(product.K, tile.BLOCK_K)):
         stage = i % tile.STAGES
         mbarrier.wait(full.index(stage), i // tile.STAGES & 1)
@@ -50,15 +47,12 @@ def _consume(WHO: gl.constexpr, a, b, full, empty, row, col, c: Matrix, out: Mat
 
 @gluon.jit
 def _specialized_kernel(a_boxes, b_boxes, c: Matrix, out: Matrix, product: Product, tile: Tile):
-    """a_boxes, b_boxes: TMA descriptors, of 64 rows of A. c is None where beta is 0."""
     tiles_n = gl.cdiv(product.N, tile.BLOCK_N)
     row = gl.program_id(0) // tiles_n * tile.BLOCK_M
     col = gl.program_id(0) % tiles_n * tile.BLOCK_N
 
-    a = Operand(a_boxes, places_for(2 * tile.STAGES, a_boxes))
-    b = Operand(b_boxes, places_for(tile.STAGES, b_boxes))
-    full = barriers_for(tile.STAGES, 1)
-    empty = barriers_for(tile.STAGES, 2)
+    a, b = operand(a_boxes, 2 * tile.STAGES), operand(b_boxes, tile.STAGES)
+    full, empty = barriers_for(tile.STAGES, 1), barriers_for(tile.STAGES, 2)
 
     gl.warp_specialize([
         (_consume, (0, a, b, full, empty, row, col, c, out, product, tile)),
@@ -72,7 +66,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    yield from launch_with_boxes(_specialized_kernel, tiles_of(problem, config), 64, problem, config, a, b, c, out)
+    yield from launch_with_boxes(_specialized_kernel, 64, problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)

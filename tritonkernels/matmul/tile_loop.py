@@ -1,12 +1,10 @@
 """Matrix product by a loop over tiles (Gluon): `specialized` with one program per SM, which walks tile after tile.
 
-A program of `specialized` ends with its tile. Until the next one has made its barriers and its first slices have arrived, the
-tensor cores of its SM wait, and they wait while a result is written. Here producer and consumers walk the same tiles, each in
-its own loop, and the ring goes on from tile to tile: `i` counts the slices of all tiles. While consumers write a result, the
-producer fills the ring with slices of the next tile. So each consumer gives back the place of a tile's last slice, too.
-
-Tiles are walked in groups of 8 rows of tiles. 132 programs then need the slices of 8 x 17 tiles at a time, 25 rows and columns of
-tiles, and L2 has most of them already. Row by row, 4096 columns would be 16 tiles: 8 x 17 as well, but 65536 columns 1 x 132.
+A program of `specialized` ends with its tile. The tensor cores of its SM wait while it writes the result, and until the first
+slices of the next one have arrived. Here all warps walk the same tiles, each in its own loop, and the ring goes on from tile to
+tile: `i` counts the slices of all tiles. While consumers write a result, the producer fills the ring for the next tile, so they
+give back the place of a tile's last slice, too. Tiles are walked in groups of 8 rows: at a time 132 programs share the slices
+of 8 rows and 17 columns of tiles in L2.
 """
 
 from triton.experimental import gluon
@@ -14,37 +12,33 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ..config import config_of
-from ..language.hopper import Operand, Product, Tile, barriers_for, copy_box, places_for, rows_by_k, store_sums
-from ..language.hopper_launches import TYPES, launch_with_boxes, refuses, tiles_of
+from ..language.hopper import Product, Tile, barriers_for, copy_box, corner, operand, rows_by_k, store_sums, tiles_in
+from ..language.hopper_launches import TYPES, launch_with_boxes, refuses
 from ..language.structs import Matrix
-from ..language.tiles import grouped_tile
 from ..lesson import lesson
 
 
 @gluon.jit
-def _produce(a: Operand, b: Operand, full, empty, tiles_m, tiles_n, product: Product, tile: Tile):
+def _produce(a, b, full, empty, product: Product, tile: Tile):
     i = 0
-    for index in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
-        tile_m, tile_n = grouped_tile(index, tiles_m, tiles_n, 8)
+    for index in range(gl.program_id(0), tiles_in(product, tile), gl.num_programs(0)):
+        row, col = corner(index, product, tile)
         for k in range(0, product.K, tile.BLOCK_K):
             stage = i % tile.STAGES
             mbarrier.wait(empty.index(stage), i // tile.STAGES & 1 ^ 1)
             mbarrier.expect(full.index(stage), 2 * a.boxes.block_type.nbytes + b.boxes.block_type.nbytes)
-            copy_box(a, tile_m * tile.BLOCK_M, k, full.index(stage), 2 * stage, tile.A_ALONG_K)
-            copy_box(a, tile_m * tile.BLOCK_M + 64, k, full.index(stage), 2 * stage + 1, tile.A_ALONG_K)
-            copy_box(b, tile_n * tile.BLOCK_N, k, full.index(stage), stage, tile.B_ALONG_K)
+            copy_box(a, row, k, full.index(stage), 2 * stage, tile.A_ALONG_K)
+            copy_box(a, row + 64, k, full.index(stage), 2 * stage + 1, tile.A_ALONG_K)
+            copy_box(b, col, k, full.index(stage), stage, tile.B_ALONG_K)
             i += 1
 
 
 @gluon.jit
-def _consume(
-    WHO: gl.constexpr, a, b, full, empty, tiles_m, tiles_n, c: Matrix, out: Matrix, product: Product, tile: Tile
-):
-    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16])
+def _consume(WHO: gl.constexpr, a, b, full, empty, c: Matrix, out: Matrix, product: Product, tile: Tile):
     i = 0
-    for index in range(gl.program_id(0), tiles_m * tiles_n, gl.num_programs(0)):
-        tile_m, tile_n = grouped_tile(index, tiles_m, tiles_n, 8)
-        acc = gl.zeros([64, tile.BLOCK_N], gl.float32, SUMS)
+    for index in range(gl.program_id(0), tiles_in(product, tile), gl.num_programs(0)):
+        row, col = corner(index, product, tile)
+        acc = gl.zeros([64, tile.BLOCK_N], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16]))
         for k in range(0, product.K, tile.BLOCK_K):
             stage = i % tile.STAGES
             mbarrier.wait(full.index(stage), i // tile.STAGES & 1)
@@ -56,23 +50,18 @@ def _consume(
             i += 1
         acc = warpgroup_mma_wait(0, deps=(acc,))
         mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES), pred=product.K > 0)
-        store_sums(acc, tile_m * tile.BLOCK_M + 64 * WHO, tile_n * tile.BLOCK_N, c, out, product)
+        store_sums(acc, row + 64 * WHO, col, c, out, product)
 
 
 @gluon.jit
 def _tile_loop_kernel(a_boxes, b_boxes, c: Matrix, out: Matrix, product: Product, tile: Tile):
-    """a_boxes, b_boxes: TMA descriptors, of 64 rows of A. c is None where beta is 0."""
-    tiles_m = gl.cdiv(product.M, tile.BLOCK_M)
-    tiles_n = gl.cdiv(product.N, tile.BLOCK_N)
+    a, b = operand(a_boxes, 2 * tile.STAGES), operand(b_boxes, tile.STAGES)
+    full, empty = barriers_for(tile.STAGES, 1), barriers_for(tile.STAGES, 2)
 
-    a = Operand(a_boxes, places_for(2 * tile.STAGES, a_boxes))
-    b = Operand(b_boxes, places_for(tile.STAGES, b_boxes))
-    full = barriers_for(tile.STAGES, 1)
-    empty = barriers_for(tile.STAGES, 2)
     gl.warp_specialize([
-        (_consume, (0, a, b, full, empty, tiles_m, tiles_n, c, out, product, tile)),
-        (_consume, (1, a, b, full, empty, tiles_m, tiles_n, c, out, product, tile)),
-        (_produce, (a, b, full, empty, tiles_m, tiles_n, product, tile)),
+        (_consume, (0, a, b, full, empty, c, out, product, tile)),
+        (_consume, (1, a, b, full, empty, c, out, product, tile)),
+        (_produce, (a, b, full, empty, product, tile)),
     ], [4, 1], [240, 24])  # fmt: skip
 
 
@@ -81,8 +70,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    programs = min(config.kwargs["PROGRAMS"], tiles_of(problem, config))
-    yield from launch_with_boxes(_tile_loop_kernel, programs, 64, problem, config, a, b, c, out)
+    yield from launch_with_boxes(_tile_loop_kernel, 64, problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)

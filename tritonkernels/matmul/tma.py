@@ -13,15 +13,15 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ..config import config_of
-from ..language.hopper import Operand, Product, Tile, barriers_for, copy_box, places_for, rows_by_k, store_sums
-from ..language.hopper_launches import TYPES, launch_with_boxes, refuses, tiles_of
+from ..language.hopper import Product, Tile, barriers_for, copy_box, operand, rows_by_k, store_sums
+from ..language.hopper_launches import TYPES, launch_with_boxes, refuses
 from ..language.renamed import barrier
 from ..language.structs import Matrix
 from ..lesson import lesson
 
 
 @gluon.jit
-def _ask(i, a: Operand, b: Operand, full, row, col, K, tile: Tile):
+def _ask(i, a, b, full, row, col, K, tile: Tile):
     """Ask for slice i, if there is one."""
     place = i % tile.STAGES
     k = i * tile.BLOCK_K
@@ -33,16 +33,15 @@ def _ask(i, a: Operand, b: Operand, full, row, col, K, tile: Tile):
 @gluon.jit
 def _tma_kernel(a_boxes, b_boxes, c: Matrix, out: Matrix, product: Product, tile: Tile):
     """a_boxes, b_boxes: TMA descriptors. c is None where beta is 0."""
-    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16])
     tiles_n = gl.cdiv(product.N, tile.BLOCK_N)
     row = gl.program_id(0) // tiles_n * tile.BLOCK_M
     col = gl.program_id(0) % tiles_n * tile.BLOCK_N
 
-    a = Operand(a_boxes, places_for(tile.STAGES, a_boxes))
-    b = Operand(b_boxes, places_for(tile.STAGES, b_boxes))
+    a = operand(a_boxes, tile.STAGES)
+    b = operand(b_boxes, tile.STAGES)
     full = barriers_for(tile.STAGES, 1)
 
-    acc = gl.zeros([tile.BLOCK_M, tile.BLOCK_N], gl.float32, SUMS)
+    acc = gl.zeros([tile.BLOCK_M, tile.BLOCK_N], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16]))
     for i in gl.static_range(tile.STAGES - 1):
         _ask(i, a, b, full, row, col, product.K, tile)
     for i in range(gl.cdiv(product.K, tile.BLOCK_K)):
@@ -63,7 +62,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    yield from launch_with_boxes(_tma_kernel, tiles_of(problem, config), 128, problem, config, a, b, c, out)
+    yield from launch_with_boxes(_tma_kernel, 128, problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)

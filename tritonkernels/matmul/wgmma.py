@@ -13,7 +13,7 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from ..config import config_of
 from ..language.hopper import Product, Tile, store_sums
-from ..language.hopper_launches import TYPES, launch, refuses, tiles_of
+from ..language.hopper_launches import TYPES, launch, refuses
 from ..language.renamed import barrier
 from ..language.structs import Matrix
 from ..lesson import lesson
@@ -22,7 +22,6 @@ from ..lesson import lesson
 @gluon.jit
 def _wgmma_kernel(a: Matrix, b: Matrix, c: Matrix, out: Matrix, product: Product, tile: Tile):
     """c is None where beta is 0."""
-    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16])
     LOADS: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])  # 16 bytes a thread where strides allow
     SLICES: gl.constexpr = gl.NVMMASharedLayout(128, 16, 2)
     tiles_n = gl.cdiv(product.N, tile.BLOCK_N)
@@ -36,7 +35,7 @@ def _wgmma_kernel(a: Matrix, b: Matrix, c: Matrix, out: Matrix, product: Product
     a_place = gl.allocate_shared_memory(a.ptr.dtype.element_ty, [tile.BLOCK_M, tile.BLOCK_K], SLICES)
     b_place = gl.allocate_shared_memory(b.ptr.dtype.element_ty, [tile.BLOCK_K, tile.BLOCK_N], SLICES)
 
-    acc = gl.zeros([tile.BLOCK_M, tile.BLOCK_N], gl.float32, SUMS)
+    acc = gl.zeros([tile.BLOCK_M, tile.BLOCK_N], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, tile.BLOCK_N, 16]))
     for k in range(0, product.K, tile.BLOCK_K):
         a_inside = (rows < product.M) & (a_ks < product.K - k)
         b_inside = (b_ks < product.K - k) & (cols < product.N)
@@ -56,7 +55,7 @@ def configs(problem, target):
 
 
 def launches(problem, config, a, b, c, bias, out):
-    yield from launch(_wgmma_kernel, tiles_of(problem, config), problem, config, a, b, c, out)
+    yield from launch(_wgmma_kernel, problem, config, a, b, c, out)
 
 
 DESIGN = lesson(configs, launches, TYPES, refuses)
