@@ -87,9 +87,9 @@ def rows_by_k(operand: Operand, place, ALONG_K: gl.constexpr):
 
 @gluon.jit
 def store_sums(acc, row, col, c: Matrix, out: Matrix, product: Product):
-    """Write alpha acc + beta C to the part of the tile at (row, col) that lies inside. C is None where beta is 0. 64 columns at
+    """Write alpha acc + beta C to the part of the tile at (row, col) that lies inside. C is None where beta is 0. 32 columns at
     a time: all sums and as many elements of C do not fit into a thread's registers."""
-    if acc.shape[1] > 64:
+    if acc.shape[1] > 32:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
         store_sums(left, row, col, c, out, product)

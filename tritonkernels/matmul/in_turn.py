@@ -1,11 +1,10 @@
 """Matrix product by consumers in turn (Gluon): `tile_loop` with a tile per consumer; one writes while the other multiplies.
 
 In `tile_loop` both consumers write at once, and nothing is multiplied meanwhile ("cooperative"). Here they take the tiles of a
-program in turn ("ping-pong"). Slices of all tiles go through the ring in order, and a consumer skips those of the other one.
+program in turn ("ping-pong"). The slices of all tiles go through the ring in order, and a consumer skips those of the other.
 The barrier `turn` ends a phase with the last slice of each tile: consumer 0 starts after odd phases, 1 after even ones. Slices
-are in order anyway, but a wait for `full` names one bit of the round: a round too early it would end at once. A tile is 192 x
-128, three accumulators of 64 x 128: 192 sums are what fits into a thread's registers, and 128 x 128 would ask L2 for a fifth
-more.
+are in order anyway, but a wait for `full` names one bit of the round: a round too early it would end at once. A tile of 192 x
+128 is three accumulators of 64 x 128. More than 192 sums do not fit into a thread, and 128 x 128 takes a fifth more from L2.
 """
 
 from triton.experimental import gluon
@@ -63,7 +62,6 @@ def _consume(WHO: gl.constexpr, a, b, full, empty, turn, c: Matrix, out: Matrix,
 def _in_turn_kernel(a_boxes, b_boxes, c: Matrix, out: Matrix, product: Product, tile: Tile):
     a, b = operand(a_boxes, 3 * tile.STAGES), operand(b_boxes, tile.STAGES)
     full, empty, turn = barriers_for(tile.STAGES, 1), barriers_for(tile.STAGES, 1), barriers_for(1, 1)
-
     gl.warp_specialize([
         (_consume, (0, a, b, full, empty, turn, c, out, product, tile)),
         (_consume, (1, a, b, full, empty, turn, c, out, product, tile)),

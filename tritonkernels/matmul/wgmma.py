@@ -39,11 +39,9 @@ def _wgmma_kernel(a: Matrix, b: Matrix, c: Matrix, out: Matrix, product: Product
     for k in range(0, product.K, tile.BLOCK_K):
         a_inside = (rows < product.M) & (a_ks < product.K - k)
         b_inside = (b_ks < product.K - k) & (cols < product.N)
-        a_slice = gl.load(a.ptr + rows * a.row + (k + a_ks) * a.col, mask=a_inside, other=0)
-        b_slice = gl.load(b.ptr + (k + b_ks) * b.row + cols * b.col, mask=b_inside, other=0)
         barrier()  # all warps have multiplied the slice before
-        a_place.store(a_slice)
-        b_place.store(b_slice)
+        a_place.store(gl.load(a.ptr + rows * a.row + (k + a_ks) * a.col, mask=a_inside, other=0))
+        b_place.store(gl.load(b.ptr + (k + b_ks) * b.row + cols * b.col, mask=b_inside, other=0))
         fence_async_shared()
         barrier()  # the slice is complete
         acc = warpgroup_mma(a_place, b_place, acc)
