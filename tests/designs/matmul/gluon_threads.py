@@ -151,7 +151,6 @@ class Program:
             thread.join()
         for error in sorted(self.errors, key=lambda error: isinstance(error, Stuck)):
             raise error
-        assert not self.copies, "a copy that nobody waits for"
 
     def pending(self):
         self.own.products = getattr(self.own, "products", [])
@@ -160,23 +159,23 @@ class Program:
     # What kernels call
 
     def wait(self, barrier, phase, pred=True):
-        while barrier.values[()].phase & 1 == phase:
+        while barrier.values.phase & 1 == phase:
             self.switch()
         self.idle = 0
 
     def arrive(self, barrier, pred=True):
         if pred:
             self.idle = 0
-            barrier.values[()].change(1, 0)
+            barrier.values.change(1, 0)
         self.switch()
 
     def expect(self, barrier, nbytes, pred=True):
         if pred:
-            barrier.values[()].change(0, nbytes)
-            barrier.values[()].change(1, 0)
+            barrier.values.change(0, nbytes)
+            barrier.values.change(1, 0)
 
     def init(self, barrier, count):
-        barrier.values[()].count = barrier.values[()].pending = count
+        barrier.values.count = barrier.values.pending = count
 
     def load_box(self, boxes, corner, barrier, place, pred=True):
         if pred:
@@ -184,7 +183,7 @@ class Program:
             box = numpy.zeros(boxes.shape, boxes.dtype)
             inside = boxes.values[tuple(slice(first, first + size) for first, size in zip(corner, boxes.shape))]
             box[tuple(map(slice, inside.shape))] = inside
-            self.copies.append((place.values, box, barrier.values[()]))
+            self.copies.append((place.values, box, barrier.values))
 
     def multiply(self, a, b, acc, is_async=False):
         assert a.values.shape[1] == b.values.shape[0]
@@ -288,3 +287,4 @@ def run(launch, seed=0):
         kernel = _in_python(launch.kernel, _fakes(program))
         program.own.number = 0
         kernel(*map(_argument, launch.values.values()))
+        assert not program.copies, "a copy that nobody waits for"
