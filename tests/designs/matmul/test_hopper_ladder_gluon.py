@@ -85,8 +85,8 @@ def count(opcode, instructions):
 
 
 STEPS = (
-    "for yield barrier local_store fence_async_shared warp_group_dot_wait warp_group_dot barrier_expect init_barrier wait_barrier "
-    "arrive_barrier"
+    "for yield barrier local_store fence_async_shared warp_group_dot_wait warp_group_dot barrier_expect init_barrier "
+    "wait_barrier arrive_barrier"
 )
 
 
