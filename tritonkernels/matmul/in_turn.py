@@ -53,7 +53,7 @@ def _consume(WHO: gl.constexpr, a, b, full, empty, turn, c: Matrix, out: Matrix,
             i += 1
         mbarrier.arrive(turn.index(0))
         acc = warpgroup_mma_wait(0, deps=acc)
-        mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES), pred=product.K > 0)
+        mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES))
         for part in gl.static_range(3):
             store_sums(acc[part], row + 64 * part, col, c, out, product)
 

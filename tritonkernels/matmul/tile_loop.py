@@ -49,7 +49,7 @@ def _consume(WHO: gl.constexpr, a, b, full, empty, c: Matrix, out: Matrix, produ
             mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES), pred=k > 0)
             i += 1
         acc = warpgroup_mma_wait(0, deps=(acc,))
-        mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES), pred=product.K > 0)
+        mbarrier.arrive(empty.index((i + tile.STAGES - 1) % tile.STAGES))
         store_sums(acc, row + 64 * WHO, col, c, out, product)
 
 
