@@ -15,7 +15,7 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from tests.gate import child
 from tritonkernels.language.descriptor import describe_for_gluon
-from tritonkernels.matmul.parts.partitions import _load
+from tritonkernels.language.renamed import load_box
 
 
 @gluon.jit
@@ -27,7 +27,7 @@ def _copy_kernel(box, out, RIGHT: gl.constexpr):
     copied = gl.allocate_shared_memory(box.dtype, box.block_type.shape, box.layout)
     mbarrier.init(full, count=1)
     mbarrier.expect(full, box.block_type.nbytes)
-    _load(box, [0, 0], full, copied)
+    load_box(box, [0, 0], full, copied)
     mbarrier.wait(full, 0, pred=RIGHT)
     tile = copied.load(LAYOUT)
     mbarrier.wait(full, 0, pred=not RIGHT)  # the block must not end before

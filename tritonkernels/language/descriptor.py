@@ -20,6 +20,13 @@ TF32 = 11  # of CUtensorMapDataType
 OF_BYTES = {1: gl.int8, 2: gl.float16, 4: gl.float32}  # any type of that size
 
 
+def as_tma_reads(t):
+    """Whether TMA can read (BATCH, rows, columns): unit stride along columns; base, pitch and batches in units of 16 bytes."""
+    batch, row, col = (stride * t.element_size() for stride in t.stride())
+    apart = row >= t.shape[2] * col and batch >= 0
+    return col == t.element_size() and apart and not (t.data_ptr() % 16 or row % 16 or batch % 16)
+
+
 def describe(t, block_shape, to_tf32=False):
     """The descriptor of a tensor. `to_tf32` only if `can_round`; all launches of a kernel ask for the same."""
     descriptor = TensorDescriptor(t, t.shape, t.stride(), block_shape)

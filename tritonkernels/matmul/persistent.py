@@ -30,7 +30,7 @@ from ..config import config_of
 from ..design import Design
 from ..gemm.parts.splits import splits_that_fill
 from ..integers import ceil_div
-from ..language.descriptor import can_round, describe
+from ..language.descriptor import as_tma_reads, can_round, describe
 from ..language.dot import faithful_dot
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -182,13 +182,6 @@ def _tiles(problem, target, in_sums=False):
     if problem.wide:  # ptxas spills 64-bit addresses of 256 rows, and on sm_120 of 4 warps
         tiles = [tile for tile in tiles if tile[0] < 256 and (tile[3] == 8 or target.arch != 120)]
     return tiles
-
-
-def as_tma_reads(t):
-    """Whether TMA can read (BATCH, rows, columns): unit stride along columns; base, pitch and batches in units of 16 bytes."""
-    batch, row, col = (stride * t.element_size() for stride in t.stride())
-    apart = row >= t.shape[2] * col and batch >= 0
-    return col == t.element_size() and apart and not (t.data_ptr() % 16 or row % 16 or batch % 16)
 
 
 def as_tma_writes(t):

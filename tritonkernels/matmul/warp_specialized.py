@@ -30,7 +30,7 @@ from ..config import config_of
 from ..design import Design
 from ..gemm.parts.gluon_tile import needs_a_gpu
 from ..gemm.parts.splits import splits_that_fill
-from ..language.descriptor import describe_for_gluon
+from ..language.descriptor import as_tma_reads, describe_for_gluon
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.triton import tl
@@ -41,7 +41,7 @@ from .parts.partitions import Boxes, Result, Ring, Tile, consume, produce
 from .parts.space import block_tile, count_tiles, sums_slices
 from .parts.splits import Splits
 from .parts.work import of_splits
-from .persistent import Layout, as_tma_reads, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
+from .persistent import Layout, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
 from .split_k import ADD_ROWS, addition_of_splits
 
 

@@ -22,16 +22,13 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from ...config import config_of
 from ...design import Design
 from ...language.overlap import wait_for_earlier_kernels
+from ...language.renamed import barrier, copy_async
 from ...language.structs import Matrix
 from ...launch import TritonLaunch
 from ...problem import needs_wide_offsets
 from .float32_only import float32_only
 from .space import block_tile, count_tiles
 from .work import of_tiles
-
-# Renamed between Triton 3.6 and 3.9: the new name first.
-barrier = getattr(gl, "barrier", None) or gl.thread_barrier
-copy_async = getattr(async_copy, "async_load", None) or async_copy.async_copy_global_to_shared
 
 
 class Operand(NamedTuple):

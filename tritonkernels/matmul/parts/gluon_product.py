@@ -16,9 +16,10 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...design import Design
-from ...gemm.parts.gluon_tile import Operand, Staging, barrier, copy_async, distance, multiply_add, span, words_inside
+from ...gemm.parts.gluon_tile import Operand, Staging, distance, multiply_add, span, words_inside
 from ...gemm.parts.splits import ALONE, counts_for, few_blocks, split_counts
 from ...language.overlap import wait_for_earlier_kernels
+from ...language.renamed import barrier, copy_async
 from ...language.splits import last_to_arrive
 from ...language.structs import Matrices, Vector
 from ...language.tiles import multiple

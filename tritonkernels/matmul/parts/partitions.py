@@ -14,12 +14,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from ...gemm.parts.gluon_tile import span
 from ...language.epilogue import rounded
+from ...language.renamed import load_box, store_box
 from .epilogue import finished, store_tile
 from .tile import count_tiles_of, tile_corner
-
-# Renamed after Triton 3.7: the new name first.
-_load = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
-_store = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 
 class Tile(NamedTuple):
@@ -93,9 +90,9 @@ def _piece(index, sizes, splits, tile):
 def _request(operand, place, batch, row, k, full, ALONG_K: gl.constexpr):
     """Ask TMA for a box of an operand that lies as (BATCH, rows, K) or else as (BATCH, K, rows)."""
     if ALONG_K:
-        _load(operand, [batch, row, k], full, place)
+        load_box(operand, [batch, row, k], full, place)
     else:
-        _load(operand, [batch, k, row], full, place)
+        load_box(operand, [batch, k, row], full, place)
 
 
 @gluon.jit
@@ -139,7 +136,7 @@ def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, 
                 mbarrier.expect(full, tile.CONSUMERS * addend.block_type.nbytes)
                 for i in gl.static_range(tile.CONSUMERS):
                     place = ring.slices.a.index(at * tile.CONSUMERS + i)
-                    _load(addend, [batch, row + i * tile.ROWS, col + box * WIDTH], full, place)
+                    load_box(addend, [batch, row + i * tile.ROWS, col + box * WIDTH], full, place)
                 at, phase = _next(at, phase, tile.STAGES)
 
 
@@ -277,5 +274,5 @@ def _write(
             tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)  # what was in it has been read
             box.reshape((box.shape[1], box.shape[2])).store(acc)
             fence_async_shared()
-            _store(result.boxes, [batch, row, col], box)
+            store_box(result.boxes, [batch, row, col], box)
     return at, phase

@@ -1,0 +1,290 @@
+"""Lessons in Gluon on the CPU: a thread for each partition of a program, numpy for its tiles, and adversarial timing.
+
+Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
+NaN at once and arrives at some later choice. A product by wgmma reads its operands when a wait makes it end, and no earlier. So
+a missing wait, or a place that is given back too early, is a wrong result, and a wait for nothing is an error. What warps of a
+partition owe each other (barrier, fences) is not modelled.
+"""
+
+import random
+import threading
+import types
+from typing import Any, NamedTuple
+
+import numpy
+
+PATIENCE = 20000  # choices in which nothing happens
+
+
+class Stuck(Exception):
+    """All threads wait for something that does not come."""
+
+
+class Tensor(numpy.ndarray):
+    """A tile in registers."""
+
+    type = types.SimpleNamespace(layout=None)
+
+    def permute(self, order):
+        return self.transpose(order)
+
+    def split(self):
+        return self[..., 0], self[..., 1]
+
+    def to(self, dtype):
+        return self.astype(dtype)
+
+
+def tensor(values):
+    return numpy.asarray(values).view(Tensor)
+
+
+class Pointers(NamedTuple):
+    """Addresses of elements of a matrix: `base` is a flat view of its memory."""
+
+    base: Any
+    offsets: Any = 0
+
+    @property
+    def dtype(self):
+        return types.SimpleNamespace(element_ty=self.base.dtype)
+
+    def __add__(self, offsets):
+        return self._replace(offsets=self.offsets + offsets)
+
+
+class Shared(NamedTuple):
+    """Places in shared memory, or one of them."""
+
+    values: Any
+
+    def index(self, place):
+        assert 0 <= place < len(self.values), "no such place"
+        return Shared(self.values[place])
+
+    def permute(self, order):
+        return Shared(self.values.transpose(order))
+
+    def store(self, tile):
+        self.values[...] = tile
+
+
+class Barrier:
+    """An mbarrier: its phase ends when all have arrived, and all bytes."""
+
+    def __init__(self):
+        self.count, self.pending, self.bytes, self.phase = None, 0, 0, 0
+
+    def change(self, arrivals, nbytes):
+        self.pending -= arrivals
+        self.bytes += nbytes
+        assert self.pending >= 0, "more arrivals than the barrier expects"
+        if self.pending == 0 and self.bytes == 0:
+            self.phase, self.pending = self.phase + 1, self.count
+
+
+class Sum(NamedTuple):
+    """A product that is under way."""
+
+    acc: Any
+    a: Any
+    b: Any
+    result: list
+
+    def end(self):
+        acc = self.acc.result[0] if isinstance(self.acc, Sum) else self.acc
+        self.result.append(tensor(acc + self.a.astype(numpy.float32) @ self.b.astype(numpy.float32)))
+
+
+class Program:
+    """One program of a kernel."""
+
+    def __init__(self, number, programs, seed):
+        self.number, self.programs, self.random = number, programs, random.Random(seed)
+        self.copies, self.errors, self.idle = [], [], 0
+        self.turn, self.alive, self.me = threading.Condition(), [0], 0
+        self.own = threading.local()
+
+    # Who runs
+
+    def switch(self):
+        """Let a copy arrive, or somebody else go on."""
+        self.idle += 1
+        if self.errors or self.idle > PATIENCE:
+            raise Stuck
+        if self.copies and self.random.random() < 0.4:
+            self.idle = 0
+            place, box, barrier = self.copies.pop(self.random.randrange(len(self.copies)))
+            place[...] = box
+            barrier.change(0, -box.nbytes)
+        self.give_to(self.random.choice(self.alive))
+
+    def give_to(self, other):
+        mine = self.own.number
+        with self.turn:
+            self.me = other
+            self.turn.notify_all()
+            self.turn.wait_for(lambda: self.me == mine or mine not in self.alive)
+
+    def part(self, number, function, arguments):
+        self.own.number = number
+        with self.turn:
+            self.turn.wait_for(lambda: self.me == number)
+        try:
+            function(*arguments)
+            assert not self.pending(), "a product that nobody waits for"
+        except BaseException as error:  # of a thread: the test raises it
+            self.errors.append(error)
+        finally:
+            self.alive.remove(number)
+            with self.turn:
+                self.me = self.random.choice(self.alive) if self.alive else None
+                self.turn.notify_all()
+
+    def warp_specialize(self, parts, warps, registers):
+        assert len(parts) == len(warps) + 1 == len(registers) + 1
+        self.alive = list(range(len(parts)))
+        threads = [threading.Thread(target=self.part, args=(i, *part)) for i, part in enumerate(parts)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for error in sorted(self.errors, key=lambda error: isinstance(error, Stuck)):
+            raise error
+
+    def pending(self):
+        self.own.products = getattr(self.own, "products", [])
+        return self.own.products
+
+    # What kernels call
+
+    def wait(self, barrier, phase, pred=True):
+        while barrier.values.phase & 1 == phase:
+            self.switch()
+        self.idle = 0
+
+    def arrive(self, barrier, pred=True):
+        if pred:
+            self.idle = 0
+            barrier.values.change(1, 0)
+        self.switch()
+
+    def expect(self, barrier, nbytes, pred=True):
+        if pred:
+            barrier.values.change(0, nbytes)
+            barrier.values.change(1, 0)
+
+    def init(self, barrier, count):
+        barrier.values.count = barrier.values.pending = count
+
+    def load_box(self, boxes, corner, barrier, place, pred=True):
+        if pred:
+            place.values[...] = numpy.nan
+            box = numpy.zeros(boxes.shape, boxes.dtype)
+            inside = boxes.values[tuple(slice(first, first + size) for first, size in zip(corner, boxes.shape))]
+            box[tuple(map(slice, inside.shape))] = inside
+            self.copies.append((place.values, box, barrier.values))
+
+    def multiply(self, a, b, acc, is_async=False):
+        assert a.values.shape[1] == b.values.shape[0]
+        self.pending().append(Sum(acc, a.values, b.values, []))
+        return self.pending()[-1] if is_async else self.products_end(0, (self.pending()[-1],))
+
+    def products_end(self, pendings, deps):
+        while len(self.pending()) > pendings:
+            self.pending().pop(0).end()
+        found = tuple(dep.result[0] if isinstance(dep, Sum) and not pendings else dep for dep in deps)
+        return found if len(found) > 1 else found[0]
+
+    def allocate(self, dtype, shape, layout):
+        if layout == "barriers":
+            values = numpy.empty(shape[0], object)
+            values[:] = [Barrier() for _ in values]
+            return Shared(values)
+        return Shared(numpy.full(shape, numpy.nan, dtype))
+
+
+class Boxes(NamedTuple):
+    """A TMA descriptor."""
+
+    values: Any
+    shape: Any
+    layout: Any = None
+
+    @property
+    def dtype(self):
+        return self.values.dtype
+
+    @property
+    def block_type(self):
+        size = self.dtype.itemsize
+        return types.SimpleNamespace(shape=list(self.shape), nbytes=int(numpy.prod(self.shape)) * size)
+
+
+def load(pointers, mask, other):
+    offsets, mask = numpy.broadcast_arrays(pointers.offsets, mask)
+    return tensor(numpy.where(mask, pointers.base[numpy.where(mask, offsets, 0)], pointers.base.dtype.type(other)))
+
+
+def store(pointers, values, mask):
+    offsets, mask, values = numpy.broadcast_arrays(pointers.offsets, mask, values)
+    pointers.base[offsets[mask]] = values[mask]
+
+
+def _fakes(program):
+    """What the names of a kernel's module stand for here."""
+    gl = types.SimpleNamespace(
+        program_id=lambda axis: program.number,
+        num_programs=lambda axis: program.programs,
+        cdiv=lambda a, b: -(-a // b),
+        arange=lambda first, end, layout: numpy.arange(first, end),
+        zeros=lambda shape, dtype, layout: tensor(numpy.zeros(shape, numpy.float32)),
+        static_range=range,
+        load=load,
+        store=store,
+        float32=numpy.float32,
+        int64=numpy.int64,
+        constexpr=None,
+        allocate_shared_memory=program.allocate,
+        warp_specialize=program.warp_specialize,
+        **dict.fromkeys(("NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout"), lambda *_: None),
+    )
+    methods = {name: getattr(program, name) for name in ("wait", "arrive", "expect", "init")}
+    mbarrier = types.SimpleNamespace(MBarrierLayout=lambda: "barriers", **methods)
+    products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end}
+    nothing = dict.fromkeys(("barrier", "fence_async_shared"), lambda: None)
+    return {"gl": gl, "mbarrier": mbarrier, "load_box": program.load_box, **products, **nothing}
+
+
+def _in_python(function, fakes):
+    """A function of Triton or Gluon as one of Python, with those that it calls."""
+    code, names = function.fn.__code__, dict(function.fn.__globals__) | fakes
+    for name in set(code.co_names) & set(names):
+        if name not in fakes and hasattr(names[name], "fn"):
+            called = names[name]
+            names[name] = _in_python(called, fakes) if called is not function else None
+    made = types.FunctionType(code, names, function.fn.__name__, function.fn.__defaults__)
+    names[function.fn.__name__] = made  # it may call itself
+    return made
+
+
+def _argument(value):
+    """A kernel's argument, with memory instead of tensors, and numbers instead of constants."""
+    if hasattr(value, "block_shape"):
+        return Boxes(value.base.numpy(), tuple(value.block_shape))
+    if isinstance(value, tuple):
+        return type(value)(*map(_argument, value))
+    if hasattr(value, "untyped_storage"):
+        flat = value.as_strided((value.untyped_storage().size() // value.itemsize - value.storage_offset(),), (1,))
+        return Pointers(flat.numpy())
+    return getattr(value, "value", value)
+
+
+def run(launch, seed=0):
+    """All programs of a launch, one after the other."""
+    for number in range(launch.grid[0]):
+        program = Program(number, launch.grid[0], seed + number)
+        kernel = _in_python(launch.kernel, _fakes(program))
+        program.own.number = 0
+        kernel(*map(_argument, launch.values.values()))
+        assert not program.copies, "a copy that nobody waits for"
