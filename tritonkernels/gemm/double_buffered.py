@@ -33,6 +33,11 @@ def load_layout(matrix, along_k):
 
 
 @gluon.jit
+def allocate(LENGTH: gl.constexpr, BLOCK_K: gl.constexpr):
+    return gl.allocate_shared_memory(gl.float32, [BLOCK_K, LENGTH], SHARED)
+
+
+@gluon.jit
 def _double_buffered_kernel(
     a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
@@ -44,25 +49,24 @@ def _double_buffered_kernel(
     b_k, b_n = span(0, BLOCK_K, LOAD_B, 0), span(col, BLOCK_N, LOAD_B, 1)
     a_ptrs = a.ptr + a_k * a.col + a_m * a.row
     b_ptrs = b.ptr + b_k * b.row + b_n * b.col
-    a_shared = gl.allocate_shared_memory(gl.float32, [2, BLOCK_K, BLOCK_M], SHARED)
-    b_shared = gl.allocate_shared_memory(gl.float32, [2, BLOCK_K, BLOCK_N], SHARED)
+    a_buffers = allocate(BLOCK_M, BLOCK_K), allocate(BLOCK_M, BLOCK_K)
+    b_buffers = allocate(BLOCK_N, BLOCK_K), allocate(BLOCK_N, BLOCK_K)
     acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
-    a_shared.index(0).store(gl.load(a_ptrs, mask=(a_k < K) & (a_m < M), other=0))
-    b_shared.index(0).store(gl.load(b_ptrs, mask=(b_k < K) & (b_n < N), other=0))
+    a_buffers[0].store(gl.load(a_ptrs, mask=(a_k < K) & (a_m < M), other=0))
+    b_buffers[0].store(gl.load(b_ptrs, mask=(b_k < K) & (b_n < N), other=0))
     barrier()  # the first slice is complete
-    now = 0  # the buffer of the slice that is multiplied
-    for k in range(BLOCK_K, K + BLOCK_K, BLOCK_K):  # where the next slice begins
-        a_ptrs += BLOCK_K * a.col
-        b_ptrs += BLOCK_K * b.row
-        a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
-        b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
-        a_now, b_now = a_shared.index(now), b_shared.index(now)
-        for i in gl.static_range(BLOCK_K):
-            acc += a_now.slice(i, 1).permute((1, 0)).load(ACC) * b_now.slice(i, 1).load(ACC)
-        now = 1 - now
-        a_shared.index(now).store(a_slice)
-        b_shared.index(now).store(b_slice)
-        barrier()  # the next slice is complete, and nobody reads this one any more
+    for first in range(0, K, 2 * BLOCK_K):
+        for now in gl.static_range(2):  # known when this is compiled: else Triton would add a barrier, for fear of one buffer
+            k = first + (now + 1) * BLOCK_K  # where the next slice begins, all zeros from K on
+            a_ptrs += BLOCK_K * a.col
+            b_ptrs += BLOCK_K * b.row
+            a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
+            b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
+            for i in gl.static_range(BLOCK_K):  # (BLOCK_M, 1) * (1, BLOCK_N): 16 floats of a thread, 64 multiply-adds
+                acc += a_buffers[now].slice(i, 1).permute((1, 0)).load(ACC) * b_buffers[now].slice(i, 1).load(ACC)
+            a_buffers[1 - now].store(a_slice)
+            b_buffers[1 - now].store(b_slice)
+            barrier()  # the next slice is complete, and nobody reads this one any more
     store_tile(acc, c, out, row, col, M, N, alpha, beta)
 
 
