@@ -1,14 +1,12 @@
 """FP32 GEMM, warp_tiled: the 32 lanes of a warp own a 4 x 8 grid of 8 x 8 thread tiles, so a warp owns 32 x 64 of C.
 
 In `tiled` Triton decides which thread holds which element. Here the program does, in Gluon, by layouts: ACC is thread tiles of
-8 x 8, times 4 x 8 lanes, times 4 x 2 warps. Per k a warp then reads 4 * 8 floats of A and 8 * 8 of B from shared memory: 96 for
-2048 multiply-adds. 2 x 16 lanes would read 144 and 1 x 32 lanes 264, because lanes that read the same float share one
-broadcast, so that the squarest split of 32 reads least. It only changes which index a thread has.
+8 x 8, times 4 x 8 lanes, times 4 x 2 warps. Per k a warp then reads 4 * 8 + 8 * 8 = 96 floats from shared memory for 2048
+multiply-adds. 2 x 16 lanes read 144 and 1 x 32 read 264: lanes that read the same float share one broadcast.
 
-What tl.dot hides is written out: two barriers a slice, and an outer product in registers per k. A slice is 8 k long, where
-tl.dot wants 16. A thread copies single floats from global to shared memory. From there Triton reads the 8 neighbours of a
-thread tile as two 128-bit words, where the CUDA twin still reads floats. Mirrors cuda_reference/gemm/warp_tiled.cuh, the seed's
-warp tile.
+What tl.dot hides is written out: two barriers a slice, and an outer product in registers per k. From shared memory Triton reads
+the 8 neighbours of a thread tile as two 128-bit words, where the CUDA twin still reads floats. Mirrors
+cuda_reference/gemm/warp_tiled.cuh, the seed's warp tile.
 """
 
 from triton.experimental import gluon
