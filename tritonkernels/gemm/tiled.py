@@ -18,6 +18,7 @@ from .parts.tile import store_tile
 
 TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 16}, num_warps=8, num_stages=1)  # one slice at a time
 
+
 @triton.jit
 def _tiled_kernel(
     a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,

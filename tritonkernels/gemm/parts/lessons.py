@@ -1,4 +1,4 @@
-"""What the lessons of gemm share and what holds no idea: types, launches, and for Gluon indices, the store of a tile, refusals."""
+"""What the lessons of gemm share, which holds no idea: types, launches, and in Gluon indices and the store of a tile."""
 
 import torch
 from triton.experimental import gluon
