@@ -10,8 +10,8 @@ load of B   8 lanes side by side with 8 floats each ask for quads 0, 2, .. 14, o
             order=[0, 1] counts lanes down first: a phase is 4 x 2 lanes, 4 quads of A and 2 of B. The same order makes the
             stores of C single floats, once a tile.
 
-The CUDA twin has an XOR instead of padding, too (RemappedTile). Gluon's swizzled layouts are such XORs, but rows cannot be cut
-out of them. Mirrors cuda_reference/gemm/conflict_free.cuh, the seed's conflict-free store and load.
+Gluon also has swizzled layouts, which take an XOR instead of memory; but single rows of k cannot be cut out of those. Mirrors
+cuda_reference/gemm/conflict_free.cuh, the seed's conflict-free store and load.
 """
 
 from triton.experimental import gluon

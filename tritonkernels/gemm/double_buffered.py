@@ -4,7 +4,7 @@ In `z_order` a warp waits for each slice: about 600 ns for global memory, and on
 a thread an SM holds 512 threads, 4 warps a scheduler, too few. Here each thread overlaps its own loads: it asks for the next
 slice, multiplies this one, and only then stores what has come, into the other of two buffers. The buffer that is written was
 read to its end before the last barrier, so one barrier a slice is enough. It costs twice the shared memory, 16 KB, and 8
-registers a thread for what is on its way.
+registers a thread for what is on its way: with single floats, whose addresses take more, it has over 128, and an SM one block.
 
 The CUDA twin also loads fragments a k ahead. Here ptxas does that, as far as it moves loads up within a slice. A tl program
 says num_stages: Triton then makes this loop, with copies by cp.async (`rasterized` has it). Mirrors
