@@ -7,24 +7,37 @@ from .parts.prepare import prepare
 from .parts.rules import RULES
 
 LADDER = (
-    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive"),
-    Rung("tiled", "a block tile in shared memory, outer products in registers", "gemm seed: shared memory + outer product"),
-    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile"),
-    Rung("vectorized", "warp_tiled with 128-bit accesses, where alignment allows", "gemm seed: vectorised access"),
+    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive", kind="lesson"),
+    Rung(
+        "tiled",
+        "a block tile in shared memory, outer products in registers",
+        "gemm seed: shared memory + outer product",
+        kind="lesson",
+    ),
+    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile", kind="lesson"),
+    Rung(
+        "vectorized",
+        "warp_tiled with 128-bit accesses, where alignment allows",
+        "gemm seed: vectorised access",
+        kind="lesson",
+    ),
     Rung(
         "conflict_free",
-        "vectorized without bank conflicts: slices swizzled or padded, lanes 4 x 2 a phase",
+        "vectorized without bank conflicts: rows of slices padded, lanes 4 x 2 a phase",
         "gemm seed: conflict-free store, conflict-free load",
+        kind="lesson",
     ),
     Rung(
         "z_order",
         "conflict_free with the thread tile in quadrants, so that neighbouring lanes own neighbouring quads",
         "gemm seed: z-order thread map",
+        kind="lesson",
     ),
     Rung(
         "double_buffered",
-        "the next slices of K under way while one is multiplied, one barrier a slice",
+        "the next slice of K under way while one is multiplied, one barrier a slice",
         "gemm seed: double buffer",
+        kind="lesson",
     ),
     Rung("rasterized", "tiles in grouped order, so that a wave is square and L2 serves it", "gemm seed: block rasterisation"),
     Rung(
