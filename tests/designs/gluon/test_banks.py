@@ -37,7 +37,7 @@ def found(design, a_along_k, b_along_k, quads):
     return [name for name, (addresses, width) in accesses.items() if conflicts(addresses.__getitem__, width)]
 
 
-@pytest.mark.parametrize("a_along_k, b_along_k, quads", itertools.product((True, False), repeat=3))
+@pytest.mark.parametrize("a_along_k, b_along_k, quads", [*itertools.product((True, False), repeat=3)])
 def test_bank_conflicts_end_with_conflict_free(a_along_k, b_along_k, quads):
     expected = ["store A"] * a_along_k + ["store B"] * b_along_k + ["load B"]
     for design in ("warp_tiled", "vectorized"):
