@@ -119,7 +119,8 @@ def test_several_operations_in_one_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "asked, nearest", [("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda rasterized: BM=64")]
+    "asked, nearest",
+    [("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda rasterized: BM=64")],
 )
 def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_path):
     run, _ = inspect("gemm.rasterized", tmp_path, "--config", *asked.split())
@@ -127,7 +128,9 @@ def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_pat
     assert run.returncode == 2 and run.stdout == ""
     assert said == f"python -m perf inspect: no config has {asked}; the nearest of gemm.rasterized:"
     assert known[0].startswith(nearest) and 2 < len(known) <= configs.MOST
-    assert inspect("gemm.rasterized", tmp_path, "--config", *known[0].partition(": ")[2].split())[0].returncode == 0, "as printed"
+    assert inspect("gemm.rasterized", tmp_path, "--config", *known[0].partition(": ")[2].split())[0].returncode == 0, (
+        "as printed"
+    )
 
 
 @pytest.mark.parametrize("text", ["BM", "BM=", "=64", ""])
