@@ -338,13 +338,13 @@ def test_the_types_and_ranks_for_which_matmul_is_recommended_are_its_own(op):
 
 def test_an_unknown_config_gets_the_nearest_legal_ones():
     with pytest.raises(errors.ConfigError) as caught:
-        tritonkernels.gemm(A, B, design="tiled", config={"BLOCK_M": 65, "BLOCK_N": 64})
-    legal = tritonkernels.configs("gemm", A, B, design="tiled")
+        tritonkernels.gemm(A, B, design="rasterized", config={"BLOCK_M": 65, "BLOCK_N": 64})
+    legal = tritonkernels.configs("gemm", A, B, design="rasterized")
     lines = [line.strip() for line in str(caught.value).splitlines() if line.startswith("    ")]
     assert 0 < len(lines) < len(legal) and set(lines) < set(map(str, legal))
     nearest = legal[[str(config) for config in legal].index(lines[0])]
     assert (nearest["BLOCK_M"], nearest["BLOCK_N"]) == (64, 64)
-    assert f"one of the {len(legal)} configs of tiled" in str(caught.value)
+    assert f"one of the {len(legal)} configs of rasterized" in str(caught.value)
 
 
 def test_a_refusal_gives_each_design_s_reason():

@@ -142,7 +142,7 @@ def test_few_tiles_with_much_k_are_split(package):
 def test_explain_predicts_waves_and_occupancy():
     a = torch.empty(4096, 4096, device="meta")
     tile = {"BLOCK_M": 128, "BLOCK_N": 128}
-    predicted = tritonkernels.explain("gemm", a, a, design="tiled", config=tile, target="h200")["predicted"]
+    predicted = tritonkernels.explain("gemm", a, a, design="rasterized", config=tile, target="h200")["predicted"]
     assert predicted["blocks"] == 32 * 32 and predicted["intensity"] == 32
     assert predicted["waves"]["full"] >= 1 and 0 < predicted["occupancy"]["fraction"] <= 1
 
@@ -217,14 +217,14 @@ def test_explain_prints_and_raises_what_the_call_raises():
 @PACKAGES
 def test_an_explicit_config_is_used(package):
     a = torch.randn(3, 4, device=DEVICE)
-    every = [package.explain("gemm", a, a.t(), design="tiled", config=c)["config"] for c in configs(package, a)]
+    every = [package.explain("gemm", a, a.t(), design="rasterized", config=c)["config"] for c in configs(package, a)]
     assert len(every) > 1 and all(dict(c) == e for c, e in zip(configs(package, a), every))
 
 
 def configs(package, a):
     problem = tritonkernels.gemm.__globals__["prepare"](a, a.t()).problem
-    (tiled,) = (d for d in package.designs("gemm") if d.name == "tiled")
-    return [as_dict(c) for c in tiled.configs(problem, package.LIBRARY.target(a.device))]
+    (rasterized,) = (d for d in package.designs("gemm") if d.name == "rasterized")
+    return [as_dict(c) for c in rasterized.configs(problem, package.LIBRARY.target(a.device))]
 
 
 @PACKAGES
@@ -244,8 +244,8 @@ def test_configs_are_those_that_a_call_accepts(package, op, target):
 @PACKAGES
 def test_configs_of_a_design_and_errors(package):
     a = torch.empty(512, 512, device="meta")
-    naive, tiled = (package.configs("gemm", a, a, design=design, target="h200") for design in ("naive", "tiled"))
-    assert len(tiled) > 1 and tiled != naive and not any(config in naive for config in tiled)
+    naive, tiles = (package.configs("gemm", a, a, design=design, target="h200") for design in ("naive", "rasterized"))
+    assert len(tiles) > 1 and tiles != naive and not any(config in naive for config in tiles)
     with pytest.raises(ShapeError):
         package.configs("gemm", a, a[:3], target="h200")
     with pytest.raises(ArgumentError, match="'gemm', 'gemv'"):

@@ -124,7 +124,7 @@ def test_nvidia_only_designs_refuse_an_amd_gpu():
     """Designs with Gluon's layouts, TMA or cp.async refuse; all others are portable Triton."""
     a = torch.empty(512, 512, dtype=torch.float16, device="meta")
     problems = {"gemm": prepare("gemm", a.float(), a.float()).problem, "matmul": prepare("matmul", a, a).problem}
-    own = {"warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy"}
+    own = {"warp_tiled", "vectorized", "conflict_free", "z_order", "double_buffered", "async_copy"}
     own |= {"cuda_cores", "dmma", "persistent", "warp_specialized"}
     for op, problem in problems.items():
         for design in tritonkernels.designs(op):
@@ -219,7 +219,8 @@ def test_what_is_chosen_compiles(architecture):
 def test_every_design_compiles(architecture):
     found = {(op, design) for op, design, _ in compiled(architecture, "all")}
     every = {p.values[1:] for p in designs(compiled=True) if p.values[0] is tritonkernels.launch.LIBRARY}
-    nvidia_s = {("gemm", d) for d in ("warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy")}
+    gluon = ("warp_tiled", "vectorized", "conflict_free", "z_order", "double_buffered", "async_copy")
+    nvidia_s = {("gemm", d) for d in gluon}
     nvidia_s |= {("matmul", "cuda_cores"), ("matmul", "dmma")}
     assert every - found <= {
         ("matmul", "persistent"),

@@ -1,4 +1,4 @@
-"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; its simplest designs have FP64 too."""
+"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; one of its designs has FP64 too."""
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -8,24 +8,37 @@ from .parts.prepare import prepare
 from .parts.rules import RULES
 
 LADDER = (
-    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive"),
-    Rung("tiled", "a block tile in shared memory, outer products in registers", "gemm seed: shared memory + outer product"),
-    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile"),
-    Rung("vectorized", "warp_tiled with 128-bit accesses, where alignment allows", "gemm seed: vectorised access"),
+    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive", kind="lesson"),
+    Rung(
+        "tiled",
+        "a block tile in shared memory, outer products in registers",
+        "gemm seed: shared memory + outer product",
+        kind="lesson",
+    ),
+    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile", kind="lesson"),
+    Rung(
+        "vectorized",
+        "warp_tiled with 128-bit accesses, where alignment allows",
+        "gemm seed: vectorised access",
+        kind="lesson",
+    ),
     Rung(
         "conflict_free",
-        "vectorized without bank conflicts: slices swizzled or padded, lanes 4 x 2 a phase",
+        "vectorized without bank conflicts: rows of slices padded, lanes 4 x 2 a phase",
         "gemm seed: conflict-free store, conflict-free load",
+        kind="lesson",
     ),
     Rung(
         "z_order",
         "conflict_free with the thread tile in quadrants, so that neighbouring lanes own neighbouring quads",
         "gemm seed: z-order thread map",
+        kind="lesson",
     ),
     Rung(
         "double_buffered",
-        "the next slices of K under way while one is multiplied, one barrier a slice",
+        "the next slice of K under way while one is multiplied, one barrier a slice",
         "gemm seed: double buffer",
+        kind="lesson",
     ),
     Rung("rasterized", "tiles in grouped order, so that a wave is square and L2 serves it", "gemm seed: block rasterisation"),
     Rung(
@@ -49,7 +62,7 @@ LADDER = (
 def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """out = alpha * A B + beta * C in IEEE arithmetic, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
 
-    a       (M, K) float32, or float64, for which there are `naive` and `tiled`; any strides
+    a       (M, K) float32, or float64, for which there is `rasterized`; any strides
     b       (K, N) of a's dtype, any strides
     c       broadcastable to (M, N), of a's dtype; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to a's dtype; with alpha == 0, A and B are not read. beta: default 1 with c, else 0

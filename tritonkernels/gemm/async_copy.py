@@ -5,7 +5,7 @@ become accumulators: 128 x 256 on 8 warps is 16 x 8 per thread, which reads 6 qu
 where 8 x 8 reads 4 per 64. 93 % of the instructions of the slice loop are FFMA (sm_90), most others are these reads. A block
 has STAGES - 1 slices of 24 KB in flight: at 3 stages 6 MB on 132 SMs, where Little's law needs 3 MB at 4.3 TB/s and 600 ns. The
 rest of the time is waiting, so the order inside the loop matters: the first fragments of a slice are loaded before the copies,
-which would delay them, and no copy computes a mask (see gluon_tile.py).
+which would delay them, and no copy but the first ones computes a mask: the last slice, which may exceed K, comes first.
 
 A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand without aligned
 quads along M or N (row-major A, column-major B, odd pitches) is packed first by another kernel; packed.py says what that costs.
@@ -14,34 +14,155 @@ one by one. (A whole slice can be read from swizzled rows at once: matmul/cuda_c
 cuda_reference/gemm/async_copy.cuh.
 """
 
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from ..config import config_of
 from ..design import Design
+from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import packed
-from . import z_order
-from .parts.gluon_tile import PLAIN, gluon_configs, gluon_launch, gluon_refuses, loads, reads_quads
-from .parts.space import block_tile
+from ..language.renamed import barrier, copy_async
+from ..language.structs import Matrix
+from ..launch import TritonLaunch
+from ..problem import needs_wide_offsets
+from .parts.float32_only import float32_only
+from .parts.gluon_tile import (
+    PLAIN,
+    Operand,
+    Staging,
+    accumulators,
+    distance,
+    loads,
+    needs_a_gpu,
+    reads_quads,
+    span,
+    words_inside,
+)
+from .parts.space import block_tile, count_tiles
 from .parts.work import of_packed_tiles
 
+
+@gluon.jit
+def _fragments(a_shared, b_shared, k: gl.constexpr, ACC: gl.constexpr):
+    """What a thread needs of row k of the slices, as (BLOCK_M, 1) and (1, BLOCK_N): its rows of A and columns of B."""
+    return a_shared.slice(k, 1).permute((1, 0)).load(ACC), b_shared.slice(k, 1).load(ACC)
+
+
+@gluon.jit
+def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
+    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. C is None where beta is 0."""
+    LAYOUT: gl.constexpr = acc.type.layout
+    rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
+    cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
+    inside = (rows < M) & (cols < N)
+    acc = alpha * acc
+    if c is not None:
+        acc += beta * gl.load(c.ptr + rows * c.row + cols * c.col, mask=inside, other=0)
+    gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
+
+
+@gluon.jit
+def _async_copy_kernel(
+    a: Operand, b: Operand, M, N, K, alpha, beta, c: Matrix, out: Matrix, how: Staging,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
+):  # fmt: skip
+    """c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
+    wait_for_earlier_kernels()
+    STAGES: gl.constexpr = how.STAGES
+    ACC: gl.constexpr = how.ACC
+    LOAD_A: gl.constexpr = how.LOAD_A
+    LOAD_B: gl.constexpr = how.LOAD_B
+    tiles_n = gl.cdiv(N, BLOCK_N)
+    row = gl.program_id(0) // tiles_n * BLOCK_M
+    col = gl.program_id(0) % tiles_n * BLOCK_N
+
+    a_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_A), WIDE)[:, None]
+    a_m = span(row, BLOCK_M, gl.SliceLayout(0, LOAD_A), WIDE)
+    b_k = span(0, BLOCK_K, gl.SliceLayout(1, LOAD_B), WIDE)[:, None]
+    b_n = span(col, BLOCK_N, gl.SliceLayout(0, LOAD_B), WIDE)
+    a_m = words_inside(a_m, a.length, 4)  # a copy without a mask costs one instruction
+    b_n = words_inside(b_n, b.length, 4)
+    a_ptrs = a.ptr + a_k * a.k + a_m[None, :] * a.across
+    b_ptrs = b.ptr + b_k * b.k + b_n[None, :] * b.across
+    a_step = distance(BLOCK_K, a.k, WIDE)
+    b_step = distance(BLOCK_K, b.k, WIDE)
+
+    a_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
+    b_shared = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], how.SHARED_B)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+
+    # The last slice, which may exceed K, is done first, so that no copy in the loop needs a mask.
+    slices = gl.cdiv(gl.maximum(K, 1), BLOCK_K)
+    last = (slices - 1) * BLOCK_K
+    copy_async(a_shared.index(0), a_ptrs + distance(last, a.k, WIDE), mask=a_k < K - last)
+    copy_async(b_shared.index(0), b_ptrs + distance(last, b.k, WIDE), mask=b_k < K - last)
+    async_copy.commit_group()
+    for s in gl.static_range(1, STAGES):
+        if s < slices:
+            copy_async(a_shared.index(s), a_ptrs)
+            copy_async(b_shared.index(s), b_ptrs)
+        async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
+        a_ptrs += a_step
+        b_ptrs += b_step
+    # Fragments are read while those before them are multiplied, across slices too: with 2 warps a scheduler, nothing else
+    # hides the wait for shared memory. Rows of a slice are cut out of it, so its layout may not be swizzled.
+    stage = 0  # holds the slice that is multiplied
+    async_copy.wait_group(STAGES - 1)
+    barrier()
+    frag_a, frag_b = _fragments(a_shared.index(0), b_shared.index(0), 0, ACC)
+    for left in range(slices, 0, -1):
+        for i in gl.static_range(1, BLOCK_K):
+            next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), i, ACC)
+            acc += frag_a * frag_b
+            frag_a = next_a
+            frag_b = next_b
+        async_copy.wait_group(STAGES - 2)  # this thread's part of the next slice is there
+        barrier()  # everybody's is, and nobody reads this slice any more: the one STAGES ahead takes its place
+        free = stage
+        stage = stage + 1 if stage < STAGES - 1 else 0
+        next_a, next_b = _fragments(a_shared.index(stage), b_shared.index(stage), 0, ACC)  # before copies block the way
+        if left > STAGES:
+            copy_async(a_shared.index(free), a_ptrs)
+            copy_async(b_shared.index(free), b_ptrs)
+        async_copy.commit_group()
+        a_ptrs += a_step
+        b_ptrs += b_step
+        acc += frag_a * frag_b
+        frag_a = next_a
+        frag_b = next_b
+
+    # More than 64 accumulators and as many elements of C do not fit into a thread's registers at once.
+    if 64 * 32 * gl.num_warps() < BLOCK_M * BLOCK_N:
+        left, right = acc.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1)).split()
+        _store(left, c, out, row, col, M, N, alpha, beta, WIDE)
+        col += BLOCK_N // 2
+        _store(right, c, out, row, col, M, N, alpha, beta, WIDE)
+    else:
+        _store(acc, c, out, row, col, M, N, alpha, beta, WIDE)
+
+
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps)
 TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))
 
 
 def refuses(problem, target):
-    return gluon_refuses(problem, target) or target.lacks("cp.async", 80)
+    return needs_a_gpu(target) or float32_only(problem, target) or target.lacks("cp.async", 80)
 
 
 def configs(problem, target):
-    """At 128 x 128, 2 to 4 stages are 32 to 64 KB."""
-    return gluon_configs(problem, target, TILES, num_stages=(3, 4, 2))
+    """At 128 x 128, 2 to 4 stages are 32 to 64 KB. Two warps have no registers for 64-bit offsets."""
+    for m, n, k, num_warps in TILES:
+        if num_warps > 2 or not problem.wide:
+            for stages in (3, 4, 2):
+                yield config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps, stages)
 
 
-def layouts(problem, config, a, b):
+def staging(config):
     """Of operands in quads, as `launches` packs them."""
-    return {
-        **z_order.layouts(problem, config, a, b),
-        "LOAD_A": loads(config, config.kwargs["BLOCK_M"], along_k=False, width=4),
-        "LOAD_B": loads(config, config.kwargs["BLOCK_N"], along_k=False, width=4),
-        "SHARED_A": PLAIN,
-        "SHARED_B": PLAIN,
-    }
+    load_a = loads(config, config.kwargs["BLOCK_M"], along_k=False, width=4)
+    load_b = loads(config, config.kwargs["BLOCK_N"], along_k=False, width=4)
+    return Staging(*map(gl.constexpr, (config.num_stages, accumulators(config), load_a, load_b, PLAIN, PLAIN)))
 
 
 def launches(problem, config, a, b, c, out):
@@ -52,7 +173,11 @@ def launches(problem, config, a, b, c, out):
         copies, b_t = packed(b.t())
         b = b_t.t()
         yield from copies
-    yield gluon_launch(problem, config, layouts(problem, config, a, b), a, b, c, out)
+    operands = Operand(a, a.stride(1), a.stride(0), a.shape[0]), Operand(b, b.stride(0), b.stride(1), b.shape[1])
+    sizes = problem.m, problem.n, problem.k, problem.alpha, problem.beta
+    arguments = *operands, *sizes, Matrix.of(c), Matrix.of(out), staging(config)
+    wide = problem.wide or needs_wide_offsets(a, b)
+    yield TritonLaunch(_async_copy_kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_packed_tiles(block_tile), tile=block_tile)

@@ -8,26 +8,24 @@ Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
 """
 
 from ..config import config_of
-from ..design import Design
-from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
-from .parts.space import block_tile
-from .parts.tile import one_program_a_tile, rows_and_cols, store_tile
-from .parts.work import of_tiles
+from ..lesson import lesson
+from .parts.lessons import FLOAT32, launch
+from .parts.tile import store_tile
 
 
 @triton.jit
 def _naive_kernel(
-    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
 ):  # fmt: skip
-    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
-    wait_for_earlier_kernels()
-    rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0."""
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    rows = tl.program_id(0) // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(0) % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
     a_ptrs = a.ptr + rows * a.row
     b_ptrs = b.ptr + cols * b.col
-    acc = tl.zeros((BLOCK_M, BLOCK_N), out.ptr.dtype.element_ty)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for _ in range(K):
         a_k = tl.load(a_ptrs, mask=rows < M, other=0)
         b_k = tl.load(b_ptrs, mask=cols < N, other=0)
@@ -39,15 +37,12 @@ def _naive_kernel(
 
 def configs(problem, target):
     """Few elements per thread, so that there is little to reuse in registers; the interpreter wants big tiles."""
-    if not target.is_gpu:
-        yield config_of({"BLOCK_M": 1024, "BLOCK_N": 1024})
-    for block_m, block_n in ((16, 32), (4, 128), (32, 32)):
-        yield config_of({"BLOCK_M": block_m, "BLOCK_N": block_n}, num_warps=4, num_stages=1)
+    tiles = ((16, 32), (4, 128), (32, 32)) if target.is_gpu else ((1024, 1024), (16, 32))
+    return [config_of({"BLOCK_M": m, "BLOCK_N": n}, num_warps=4, num_stages=1) for m, n in tiles]
 
 
-def tile(config):
-    """Four loads of k in flight."""
-    return block_tile(config) | {"stages": 4}
+def launches(problem, config, *tensors):
+    yield launch(_naive_kernel, problem, config, *tensors)
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(_naive_kernel), work=of_tiles(tile))
+DESIGN = lesson(configs, launches, FLOAT32)

@@ -4,35 +4,45 @@ Over `naive` each element loaded is used BLOCK_N (of A) or BLOCK_M (of B) times,
 TN registers does TM * TN multiply-adds. The tile's intensity is BM * BN / (2 (BM + BN)) FLOP per byte: 64 x 64 gives 16, 128 x
 128 gives 32; BLOCK_K cancels, it only sets how often the loop pays its overhead.
 
-tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA,
-for float64 the tensor cores' DMMA where they have it, else DFMA.
-Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".
+tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA.
+It wants 16 k a slice at least, where the CUDA twin has 8, and gives each of 256 threads 64 sums in four squares of 4 x 4, the
+order that `z_order` comes to. Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".
 """
 
-from ..design import Design
-from ..language.overlap import wait_for_earlier_kernels
+from ..config import config_of
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
-from .parts.space import block_tile, blocked_configs
-from .parts.tile import one_program_a_tile, rows_and_cols, store_tile, tile_product
-from .parts.work import of_tiles
+from ..lesson import lesson
+from .parts.lessons import FLOAT32, launch
+from .parts.tile import store_tile
+
+TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 16}, num_warps=8, num_stages=1)  # one slice at a time
 
 
 @triton.jit
-def tiled_kernel(
+def _tiled_kernel(
     a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. WIDE: offsets need 64 bits."""
-    wait_for_earlier_kernels()
-    rows, cols = rows_and_cols(tl.program_id(0), N, BLOCK_M, BLOCK_N, WIDE)
-    acc = tile_product(a, b, rows, cols, 0, K, M, N, BLOCK_K, WIDE)
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0."""
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    rows = tl.program_id(0) // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(0) % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    ks = tl.arange(0, BLOCK_K)
+    a_ptrs = a.ptr + rows[:, None] * a.row + ks[None, :] * a.col
+    b_ptrs = b.ptr + ks[:, None] * b.row + cols[None, :] * b.col
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a_slice = tl.load(a_ptrs, mask=(rows < M)[:, None] & (ks < K - k)[None, :], other=0)
+        b_slice = tl.load(b_ptrs, mask=(ks < K - k)[:, None] & (cols < N)[None, :], other=0)
+        acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee")
+        a_ptrs += BLOCK_K * a.col
+        b_ptrs += BLOCK_K * b.row
     store_tile(acc, c, out, rows, cols, M, N, alpha, beta)
 
 
-def configs(problem, target):
-    """One stage: a slice is loaded, then multiplied, then the next is loaded."""
-    return blocked_configs(problem, target, num_stages=(1,))
+def launches(problem, config, a, b, c, out):
+    yield launch(_tiled_kernel, problem, config, a, b, c, out)
 
 
-DESIGN = Design(configs=configs, launches=one_program_a_tile(tiled_kernel), work=of_tiles(block_tile), tile=block_tile)
+DESIGN = lesson(lambda problem, target: [TILE], launches, FLOAT32)

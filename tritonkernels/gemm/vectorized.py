@@ -1,26 +1,69 @@
-"""FP32 GEMM, vectorized: `warp_tiled`, with 128 bits per thread on the way from global into shared memory.
+"""FP32 GEMM, vectorized: `warp_tiled`, with 128 bits a thread on the way from global to shared memory.
 
-    LOAD_B = BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[1, 32], warps_per_cta=[8, 1], order=[1, 0])
+A quad of floats costs one instruction where four floats cost four: per slice and thread 2 loads instead of 8. Global memory
+itself gains little as long as each instruction is contiguous across the warp; the quad split into four strided loads cost the
+seed about 10 %. So quads are loaded only where the launcher can prove that they are aligned and whole (pointer, pitch and
+length are multiples of 16), else single floats as in `warp_tiled`.
 
-A quad of floats costs one instruction where four floats cost four. Global memory gains little as long as each instruction is
-contiguous across the warp; the quad split into four strided loads cost the seed about 10 %. So quads are loaded only where the
-launcher can prove alignment (pointer, pitch and length multiples of 16), else contiguous single floats.
-
-Row-major A has its quads along K, but is stored in shared memory along M: a quad becomes four stores, whose bank conflicts are
-left to `conflict_free`. Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
+Row-major A has its quads along K, but lies in shared memory along M: a quad becomes four stores. Two quads of a row are 4 k
+apart, rows of k are 128 floats long, so both begin at bank 0 and 2 lanes share each bank: `conflict_free` is about this.
+Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
 """
 
-from . import warp_tiled
-from .parts.gluon_tile import gluon_design, k_inside, loads, reads_quads
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from ..config import config_of
+from ..language.renamed import barrier
+from ..language.structs import Matrix
+from .parts.gluon_tile import reads_quads
+from .parts.lessons import gluon_lesson, launch, span, store_tile
+
+TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 8}, num_warps=8, num_stages=1)
+ACC = gl.constexpr(gl.BlockedLayout(size_per_thread=[8, 8], threads_per_warp=[4, 8], warps_per_cta=[4, 2], order=[1, 0]))
+SHARED = gl.constexpr(gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=1, order=[1, 0]))  # row after row of k
 
 
-def layouts(problem, config, a, b):
-    a_along_k, b_along_k = k_inside(problem)
-    return {
-        **warp_tiled.layouts(problem, config, a, b),
-        "LOAD_A": loads(config, config.kwargs["BLOCK_M"], a_along_k, width=4 if reads_quads(a) else 1),
-        "LOAD_B": loads(config, config.kwargs["BLOCK_N"], b_along_k, width=4 if reads_quads(b) else 1),
-    }
+def load_layout(matrix, along_k):
+    """Who loads what of a slice of 8 x 128: neighbouring lanes load what lies side by side in memory, a quad each if it can."""
+    width = 4 if reads_quads(matrix) else 1
+    if along_k:
+        return gl.BlockedLayout([width, 1], [8 // width, 4 * width], [1, 8], [0, 1])
+    return gl.BlockedLayout([1, width], [1, 32], [8, 1], [1, 0])
 
 
-DESIGN = gluon_design(layouts)
+@gluon.jit
+def _vectorized_kernel(
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
+):  # fmt: skip
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. Slices are (k, rows of A) and (k, columns of B)."""
+    row = gl.program_id(0) // gl.cdiv(N, BLOCK_N) * BLOCK_M
+    col = gl.program_id(0) % gl.cdiv(N, BLOCK_N) * BLOCK_N
+    a_k, a_m = span(0, BLOCK_K, LOAD_A, 0), span(row, BLOCK_M, LOAD_A, 1)
+    b_k, b_n = span(0, BLOCK_K, LOAD_B, 0), span(col, BLOCK_N, LOAD_B, 1)
+    a_ptrs = a.ptr + a_k * a.col + a_m * a.row
+    b_ptrs = b.ptr + b_k * b.row + b_n * b.col
+    a_shared = gl.allocate_shared_memory(gl.float32, [BLOCK_K, BLOCK_M], SHARED)
+    b_shared = gl.allocate_shared_memory(gl.float32, [BLOCK_K, BLOCK_N], SHARED)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+    for k in range(0, K, BLOCK_K):
+        a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
+        b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
+        barrier()  # nobody reads the slice before any more
+        a_shared.store(a_slice)
+        b_shared.store(b_slice)
+        barrier()  # the slice is complete
+        for i in gl.static_range(BLOCK_K):  # (BLOCK_M, 1) * (1, BLOCK_N): 16 floats of a thread, 64 multiply-adds
+            acc += a_shared.slice(i, 1).permute((1, 0)).load(ACC) * b_shared.slice(i, 1).load(ACC)
+        a_ptrs += BLOCK_K * a.col
+        b_ptrs += BLOCK_K * b.row
+    store_tile(acc, c, out, row, col, M, N, alpha, beta)
+
+
+def launches(problem, config, a, b, c, out):
+    layouts = {"LOAD_A": load_layout(a, problem.a_layout == "row"), "LOAD_B": load_layout(b, problem.b_layout == "col")}
+    yield launch(_vectorized_kernel, problem, config, a, b, c, out, **layouts)
+
+
+DESIGN = gluon_lesson(TILE, launches)

@@ -1,23 +1,68 @@
 """FP32 GEMM, z_order: `conflict_free` with the thread tile split in quadrants of 4 x 4.
 
-    ACC = BlockedLayout(size_per_thread=[4, 4], threads_per_warp=[4, 8], warps_per_cta=[4, 2], order=[1, 0])
-
-The layout covers 64 x 64; a 128 x 128 tile is covered by repeating it, and each repetition gives a thread one more quadrant. So
-neighbouring lanes own neighbouring quads: 8 lanes of a phase read 8 quads of B in a row, 128 bytes on all 32 banks, and a warp
-stores 4 rows of 128 bytes of C at a time, 16 full sectors, where tiles 8 wide wrote 32 halves.
+ACC covers 64 x 64 of the 128 x 128 tile, and is repeated to cover all of it: each repetition gives a thread one more quadrant.
+So neighbouring lanes own neighbouring quads. The 8 lanes of a phase read 8 quads of B in a row, 128 bytes on all 32 banks, and
+a warp stores 4 rows of 128 bytes of C at a time, 16 full sectors of 32 bytes, where tiles 8 wide wrote 32 halves.
 
 The seed also arranges the lanes in Z order, with bits of the lane alternating between column and row, and measured it as faster
-without knowing why. dot_fma takes only BlockedLayouts, whose lanes run along one dimension after the other, so this part is
-missing here: a phase reads 1 quad of A and 8 of B instead of 2 and 4, neither with a conflict. Mirrors
-cuda_reference/gemm/z_order.cuh.
+without knowing why. A BlockedLayout counts lanes along one dimension after the other, so this part is missing here: a phase
+reads 1 quad of A and 8 of B instead of 2 and 4, neither with a conflict. Mirrors cuda_reference/gemm/z_order.cuh.
 """
 
-from . import conflict_free
-from .parts.gluon_tile import accumulators, gluon_design
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+from ..config import config_of
+from ..language.renamed import barrier
+from ..language.structs import Matrix
+from .parts.gluon_tile import reads_quads
+from .parts.lessons import gluon_lesson, launch, span, store_tile
+
+TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 8}, num_warps=8, num_stages=1)
+ACC = gl.constexpr(gl.BlockedLayout(size_per_thread=[4, 4], threads_per_warp=[4, 8], warps_per_cta=[4, 2], order=[1, 0]))
+SHARED = gl.constexpr(gl.PaddedSharedLayout.with_identity_for([[128, 4]], shape=[8, 128], order=[1, 0]))  # 4 after 128
 
 
-def layouts(problem, config, a, b):
-    return {**conflict_free.layouts(problem, config, a, b), "ACC": accumulators(config, thread_tile=[4, 4], order=[1, 0])}
+def load_layout(matrix, along_k):
+    """Who loads what of a slice of 8 x 128: neighbouring lanes load what lies side by side in memory, a quad each if it can."""
+    width = 4 if reads_quads(matrix) else 1
+    if along_k:
+        return gl.BlockedLayout([width, 1], [8 // width, 4 * width], [1, 8], [0, 1])
+    return gl.BlockedLayout([1, width], [1, 32], [8, 1], [1, 0])
 
 
-DESIGN = gluon_design(layouts)
+@gluon.jit
+def _z_order_kernel(
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, LOAD_A: gl.constexpr, LOAD_B: gl.constexpr,
+):  # fmt: skip
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0. Slices are (k, rows of A) and (k, columns of B)."""
+    row = gl.program_id(0) // gl.cdiv(N, BLOCK_N) * BLOCK_M
+    col = gl.program_id(0) % gl.cdiv(N, BLOCK_N) * BLOCK_N
+    a_k, a_m = span(0, BLOCK_K, LOAD_A, 0), span(row, BLOCK_M, LOAD_A, 1)
+    b_k, b_n = span(0, BLOCK_K, LOAD_B, 0), span(col, BLOCK_N, LOAD_B, 1)
+    a_ptrs = a.ptr + a_k * a.col + a_m * a.row
+    b_ptrs = b.ptr + b_k * b.row + b_n * b.col
+    a_shared = gl.allocate_shared_memory(gl.float32, [BLOCK_K, BLOCK_M], SHARED)
+    b_shared = gl.allocate_shared_memory(gl.float32, [BLOCK_K, BLOCK_N], SHARED)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+    for k in range(0, K, BLOCK_K):
+        a_slice = gl.load(a_ptrs, mask=(a_k < K - k) & (a_m < M), other=0)
+        b_slice = gl.load(b_ptrs, mask=(b_k < K - k) & (b_n < N), other=0)
+        barrier()  # nobody reads the slice before any more
+        a_shared.store(a_slice)
+        b_shared.store(b_slice)
+        barrier()  # the slice is complete
+        for i in gl.static_range(BLOCK_K):  # (BLOCK_M, 1) * (1, BLOCK_N): 16 floats of a thread, 64 multiply-adds
+            acc += a_shared.slice(i, 1).permute((1, 0)).load(ACC) * b_shared.slice(i, 1).load(ACC)
+        a_ptrs += BLOCK_K * a.col
+        b_ptrs += BLOCK_K * b.row
+    store_tile(acc, c, out, row, col, M, N, alpha, beta)
+
+
+def launches(problem, config, a, b, c, out):
+    layouts = {"LOAD_A": load_layout(a, problem.a_layout == "row"), "LOAD_B": load_layout(b, problem.b_layout == "col")}
+    yield launch(_z_order_kernel, problem, config, a, b, c, out, **layouts)
+
+
+DESIGN = gluon_lesson(TILE, launches)

@@ -39,32 +39,24 @@ LADDER = (
         "one warpgroup, one stage: threads copy swizzled slices to shared memory, where the tensor cores read both operands",
         "beyond the tensor-core seed: wgmma",
         kind="lesson",
-        only="cuda_reference",  # until its twin in Gluon is merged
-        why="Its twin in Gluon is not here yet.",
     ),
     Rung(
         "tma",
         "wgmma with a ring of stages, which the copy engine fills at the request of one thread",
         "beyond the tensor-core seed: TMA",
         kind="lesson",
-        only="cuda_reference",  # until its twin in Gluon is merged
-        why="Its twin in Gluon is not here yet.",
     ),
     Rung(
         "specialized",
         "tma by specialised warps: one requests slices, two warpgroups multiply a tile of 128 x 256",
         "beyond the tensor-core seed: warp specialisation",
         kind="lesson",
-        only="cuda_reference",  # until its twin in Gluon is merged
-        why="Its twin in Gluon is not here yet.",
     ),
     Rung(
         "tile_loop",
         "specialized with a block per SM that walks tiles in an order that suits L2, and loads the next while it writes one",
         "beyond the tensor-core seed: persistent blocks",
         kind="lesson",
-        only="cuda_reference",  # until its twin in Gluon is merged
-        why="Its twin in Gluon is not here yet.",
     ),
     Rung(
         "multicast",
@@ -79,8 +71,6 @@ LADDER = (
         "multicast with a tile for each consumer: one writes its result while the other multiplies",
         "beyond the tensor-core seed: consumers in turn (ping-pong)",
         kind="lesson",
-        only="cuda_reference",  # until its twin in Gluon is merged
-        why="Its twin in Gluon is not here yet.",
     ),
     Rung(
         "persistent",

@@ -8,7 +8,7 @@ quads of rows   M or N is contiguous: 16 bytes a copy, row after row of k
 quads of K      K is contiguous, and stays so in shared memory: 16 bytes a copy. The 32 floats of K of a row of A or column of B
                 fill all banks. Its quad q lies at q ^ (index / 4 % 8), since the 8 lanes of a phase read 8 indices, 4 apart
 single floats   quads are not aligned: 4 bytes a copy. What lies along K is transposed on the way: a warp copies 8 of K by 4
-                indices, and quad q of row k lies at q ^ (k % 8); see gemm/conflict_free.py
+                indices, and quad q of row k lies at q ^ (k % 8), so that the stores of a warp fill all banks
 
 All are read in quads: for 8 x 8 sums a thread reads 4 of them per 64 multiply-adds. With tiles of 128 x 128 88 to 92 % of the
 instructions of the loop over slices are FFMA (sm_90).
@@ -18,8 +18,7 @@ The kernel is parts/gluon_product.py. Mirrors cuda_reference/matmul/cuda_cores.c
 
 from triton.experimental.gluon import language as gl
 
-from ..gemm.conflict_free import stored
-from ..gemm.parts.gluon_tile import accumulators, loads, needs_a_gpu
+from ..gemm.parts.gluon_tile import PLAIN, accumulators, loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
 from .parts.schemes import NO_FINER_THAN_IEEE, in_ieee
 
@@ -49,16 +48,14 @@ def refuses(problem, target):
     return f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
 
 
-def _sums(config):
-    return accumulators(config, [4, 4], [1, 0])
-
-
 def _stored(config, t, length):
     if in_words(t, along=2):
         return loads(config, length, along_k=True, width=4), gl.SwizzledSharedLayout(4, 4, 8, [0, 1]), 1
     quads = in_words(t, along=1)
-    along_k = not quads and t.stride(2) <= t.stride(1)
-    return *stored(config, length, along_k, width=4 if quads else 1), 4 if quads else 1
+    if not quads and t.stride(2) <= t.stride(1):
+        return loads(config, length, along_k=True, width=1, lanes=8), gl.SwizzledSharedLayout(4, 1, 8, [1, 0]), 1
+    width = 4 if quads else 1
+    return loads(config, length, along_k=False, width=width), PLAIN, width
 
 
-DESIGN = product_design(TILES, refuses, _sums, _stored, in_ieee)
+DESIGN = product_design(TILES, refuses, accumulators, _stored, in_ieee)

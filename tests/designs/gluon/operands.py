@@ -2,7 +2,7 @@
 
 import torch
 
-DESIGNS = ("warp_tiled", "vectorized", "conflict_free", "z_order", "async_copy")
+DESIGNS = ("warp_tiled", "vectorized", "conflict_free", "z_order", "double_buffered", "async_copy")
 
 
 def _empty(rows, cols):

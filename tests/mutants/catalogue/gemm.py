@@ -51,16 +51,32 @@ MUTANTS = [
     *of(
         "tritonkernels/gemm/naive.py",
         "tritonkernels and gemm and naive",
+        ("rows of A unmasked", "tl.load(a_ptrs, mask=rows < M, other=0)", "tl.load(a_ptrs)"),
         ("columns of B unmasked", "tl.load(b_ptrs, mask=cols < N, other=0)", "tl.load(b_ptrs)"),
     ),
     *of(
         "tritonkernels/gemm/tiled.py",
         "tritonkernels and gemm and tiled",
-        ("one tile skipped", "(a, b, rows, cols, 0, K, M", "(a, b, rows, cols, 0, K * (tl.program_id(0) != 1), M"),
+        ("one tile skipped", "range(0, K, BLOCK_K)", "range(0, K * (tl.program_id(0) != 1), BLOCK_K)"),
+        ("last product dropped", "range(0, K, BLOCK_K)", "range(0, K - 1, BLOCK_K)"),
+        (
+            "rows of A unmasked",
+            "mask=(rows < M)[:, None] & (ks < K - k)[None, :]",
+            "mask=(rows >= 0)[:, None] & (ks < K - k)[None, :]",
+        ),
+        ("K tail mask of A removed", "(rows < M)[:, None] & (ks < K - k)[None, :]", "(rows < M)[:, None] & (ks >= 0)[None, :]"),
+        ("K tail mask of B removed", "(ks < K - k)[:, None] & (cols < N)", "(ks >= 0)[:, None] & (cols < N)"),
+        ("columns of B unmasked", "[:, None] & (cols < N)[None, :], other", "[:, None] & (cols >= 0)[None, :], other"),
+        ("slices of A along its rows", "a_ptrs += BLOCK_K * a.col", "a_ptrs += BLOCK_K * a.row"),
     ),
     *of(
         "tritonkernels/gemm/parts/tile.py",
-        "tritonkernels and gemm and tiled",
+        "tritonkernels and gemm_of_doubles and rasterized",
+        ("doubles added up in fp32", "cols.shape[0]), a.ptr.dtype.element_ty)", "cols.shape[0]), tl.float32)"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/tile.py",
+        "tritonkernels and gemm and rasterized",
         (
             "rows of the result unmasked",
             "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    acc",

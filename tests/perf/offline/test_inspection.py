@@ -74,14 +74,14 @@ def inspect(what, tmp_path, *options, **settings):
 
 
 def test_a_design_side_by_side(tmp_path):
-    run, rows = inspect("gemm.tiled", tmp_path, "--arch", "sm_80", "--code")
+    run, rows = inspect("gemm.rasterized", tmp_path, "--arch", "sm_80", "--code")
     assert run.returncode == 0, run.stderr
     triton = next(row for row in rows if row["implementation"] == "triton")
     assert triton["ffma_share"] > 0.5 and "128" in triton["shared_loads"] and triton["layouts"]
     assert triton["predicted"]["intensity"] >= 16 and "a100" in run.stdout
     assert f" {1e6 * triton['predicted_s']:.0f} " in run.stdout and triton["bound_by"] in run.stdout
     assert any(" FFMA " in line for line in triton["listing"])
-    assert "\n".join(["triton tiled, the hot loop:", *triton["listing"], ""]) in run.stdout
+    assert "\n".join(["triton rasterized, the hot loop:", *triton["listing"], ""]) in run.stdout
     assert {row["implementation"] for row in rows} == {"triton", "cuda"}
     assert all("sm_80" in row["environment"]["device"] and row["environment"]["triton"] for row in rows)
 
@@ -119,15 +119,18 @@ def test_several_operations_in_one_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "asked, nearest", [("BLOCK_M=96 BLOCK_N=64", "triton tiled: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda tiled: BM=64")]
+    "asked, nearest",
+    [("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda rasterized: BM=64")],
 )
 def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_path):
-    run, _ = inspect("gemm.tiled", tmp_path, "--config", *asked.split())
+    run, _ = inspect("gemm.rasterized", tmp_path, "--config", *asked.split())
     said, *known = run.stderr.splitlines()
     assert run.returncode == 2 and run.stdout == ""
-    assert said == f"python -m perf inspect: no config has {asked}; the nearest of gemm.tiled:"
+    assert said == f"python -m perf inspect: no config has {asked}; the nearest of gemm.rasterized:"
     assert known[0].startswith(nearest) and 2 < len(known) <= configs.MOST
-    assert inspect("gemm.tiled", tmp_path, "--config", *known[0].partition(": ")[2].split())[0].returncode == 0, "as printed"
+    assert inspect("gemm.rasterized", tmp_path, "--config", *known[0].partition(": ")[2].split())[0].returncode == 0, (
+        "as printed"
+    )
 
 
 @pytest.mark.parametrize("text", ["BM", "BM=", "=64", ""])
