@@ -1,4 +1,4 @@
-"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; one of its designs has FP64 too."""
+"""FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; in FP64 by matmul's designs."""
 
 from ..launch import LIBRARY
 from ..operation import Operation, Rung

@@ -10,8 +10,8 @@ which would delay them, and no copy but the first ones computes a mask: the last
 A copy moves 16 bytes at once or single floats, 4 times as many, and cannot transpose in quads. So an operand without aligned
 quads along M or N (row-major A, column-major B, odd pitches) is packed first by another kernel; packed.py says what that costs.
 The CUDA twin copies row-major A in single floats into padded rows: Triton pads no rows here, and swizzled ones cannot be read
-one by one. (A whole slice can be read from swizzled rows at once: matmul/cuda_cores.py needs no packing.) Mirrors
-cuda_reference/gemm/async_copy.cuh.
+one by one. (A whole slice can be read from swizzled rows at once: matmul/cuda_cores.py needs no packing.) With one stage
+nothing is copied asynchronously, and nothing packed: parts/one_stage.py. Mirrors cuda_reference/gemm/async_copy.cuh.
 """
 
 from triton.experimental import gluon
@@ -26,6 +26,7 @@ from ..language.renamed import barrier, copy_async
 from ..language.structs import Matrix
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
+from .parts import one_stage
 from .parts.float32_only import float32_only
 from .parts.gluon_tile import (
     PLAIN,
@@ -37,29 +38,17 @@ from .parts.gluon_tile import (
     needs_a_gpu,
     reads_quads,
     span,
+    store_tile,
     words_inside,
 )
 from .parts.space import block_tile, count_tiles
-from .parts.work import of_packed_tiles
+from .parts.work import of_packed_tiles, of_tiles
 
 
 @gluon.jit
 def _fragments(a_shared, b_shared, k: gl.constexpr, ACC: gl.constexpr):
     """What a thread needs of row k of the slices, as (BLOCK_M, 1) and (1, BLOCK_N): its rows of A and columns of B."""
     return a_shared.slice(k, 1).permute((1, 0)).load(ACC), b_shared.slice(k, 1).load(ACC)
-
-
-@gluon.jit
-def _store(acc, c, out, row, col, M, N, alpha, beta, WIDE):
-    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. C is None where beta is 0."""
-    LAYOUT: gl.constexpr = acc.type.layout
-    rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
-    cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
-    inside = (rows < M) & (cols < N)
-    acc = alpha * acc
-    if c is not None:
-        acc += beta * gl.load(c.ptr + rows * c.row + cols * c.col, mask=inside, other=0)
-    gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
 
 
 @gluon.jit
@@ -135,15 +124,18 @@ def _async_copy_kernel(
     # More than 64 accumulators and as many elements of C do not fit into a thread's registers at once.
     if 64 * 32 * gl.num_warps() < BLOCK_M * BLOCK_N:
         left, right = acc.reshape((BLOCK_M, 2, BLOCK_N // 2)).permute((0, 2, 1)).split()
-        _store(left, c, out, row, col, M, N, alpha, beta, WIDE)
+        store_tile(left, c, out, row, col, M, N, alpha, beta, WIDE)
         col += BLOCK_N // 2
-        _store(right, c, out, row, col, M, N, alpha, beta, WIDE)
+        store_tile(right, c, out, row, col, M, N, alpha, beta, WIDE)
     else:
-        _store(acc, c, out, row, col, M, N, alpha, beta, WIDE)
+        store_tile(acc, c, out, row, col, M, N, alpha, beta, WIDE)
 
 
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps)
-TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))
+TILES = ((128, 256, 16, 8), (128, 128, 16, 4), (64, 128, 16, 2), (64, 64, 16, 2))  # (BLOCK_M, BLOCK_N, BLOCK_K, num_warps)
+CONFIGS = [
+    *(config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, warps, stages) for m, n, k, warps in TILES for stages in (3, 4, 2)),
+    *one_stage.CONFIGS,
+]
 
 
 def refuses(problem, target):
@@ -152,10 +144,7 @@ def refuses(problem, target):
 
 def configs(problem, target):
     """At 128 x 128, 2 to 4 stages are 32 to 64 KB. Two warps have no registers for 64-bit offsets."""
-    for m, n, k, num_warps in TILES:
-        if num_warps > 2 or not problem.wide:
-            for stages in (3, 4, 2):
-                yield config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, num_warps, stages)
+    return [config for config in CONFIGS if config.num_warps > 2 or not problem.wide]
 
 
 def staging(config):
@@ -166,6 +155,9 @@ def staging(config):
 
 
 def launches(problem, config, a, b, c, out):
+    if config.num_stages == 1:
+        yield _launch(one_stage.one_stage_kernel, problem, config, one_stage.staging(problem, config, a, b), a, b, c, out)
+        return
     if a.stride(0) != 1 or not reads_quads(a):
         copies, a = packed(a)
         yield from copies
@@ -173,11 +165,22 @@ def launches(problem, config, a, b, c, out):
         copies, b_t = packed(b.t())
         b = b_t.t()
         yield from copies
+    yield _launch(_async_copy_kernel, problem, config, staging(config), a, b, c, out)
+
+
+def _launch(kernel, problem, config, how, a, b, c, out):
     operands = Operand(a, a.stride(1), a.stride(0), a.shape[0]), Operand(b, b.stride(0), b.stride(1), b.shape[1])
     sizes = problem.m, problem.n, problem.k, problem.alpha, problem.beta
-    arguments = *operands, *sizes, Matrix.of(c), Matrix.of(out), staging(config)
-    wide = problem.wide or needs_wide_offsets(a, b)
-    yield TritonLaunch(_async_copy_kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
+    arguments = *operands, *sizes, Matrix.of(c), Matrix.of(out), how
+    wide = problem.wide or needs_wide_offsets(a, b)  # a packed operand may be the larger one
+    return TritonLaunch(kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=of_packed_tiles(block_tile), tile=block_tile)
+_AS_IT_LIES, _PACKED = of_tiles(block_tile), of_packed_tiles(block_tile)
+
+
+def work(problem, config, target):
+    return (_AS_IT_LIES if config.num_stages == 1 else _PACKED)(problem, config, target)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work, tile=block_tile)

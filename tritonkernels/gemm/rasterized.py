@@ -11,13 +11,12 @@ The kernel is `tiled`'s, whose tl.dot takes float64, too: on tensor cores (DMMA)
 alone this design is enough, so the others refuse it. Mirrors cuda_reference/gemm/rasterized.cuh.
 """
 
-import torch
-
 from ..design import Design
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
+from .parts.float32_only import float32_only
 from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product
@@ -39,15 +38,14 @@ def _rasterized_kernel(
 
 
 def configs(problem, target):
-    """GROUP_M = 8 makes the waves of current GPUs about square; 1 and 16 are for comparison. Three stages of float64 would be
-    96 KB, which some GPUs do not have."""
-    stages = 3 if problem.dtype == torch.float32 else 1
+    """GROUP_M = 8 makes the waves of current GPUs about square; 1 and 16 are for comparison."""
     for group_m in (8, 16, 1):
-        yield from blocked_configs(problem, target, num_stages=(stages,), GROUP_M=group_m)
+        yield from blocked_configs(problem, target, num_stages=(3,), GROUP_M=group_m)
 
 
 DESIGN = may_pack_b(
     Design(
+        refuses=float32_only,
         configs=configs,
         launches=one_program_a_tile(_rasterized_kernel),
         work=of_tiles(block_tile),

@@ -1,8 +1,8 @@
-"""What most designs of gemm refuse: float64. For the type alone `rasterized` is enough; the others are about speed."""
+"""What gemm's own designs refuse: float64, which matmul's multiply on tensor cores (as_matmul.py)."""
 
 import torch
 
 
 def float32_only(problem, target):
     """`refuses` of a design without float64."""
-    return None if problem.dtype == torch.float32 else "it computes float32 only; rasterized takes float64 too"
+    return None if problem.dtype == torch.float32 else "it computes float32 only; designs of matmul take float64"

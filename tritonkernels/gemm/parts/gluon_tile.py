@@ -68,6 +68,19 @@ def multiply_add(acc, a_shared, b_shared):
     return gl.dot_fma(a, b, acc)
 
 
+@gluon.jit
+def store_tile(acc, c, out, row, col, M, N, alpha, beta, WIDE: gl.constexpr):
+    """out = alpha * acc + beta * C on the part of the tile at (row, col) that lies inside. C is None where beta is 0."""
+    LAYOUT: gl.constexpr = acc.type.layout
+    rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), WIDE)[:, None]
+    cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), WIDE)[None, :]
+    inside = (rows < M) & (cols < N)
+    acc = alpha * acc
+    if c is not None:
+        acc += beta * gl.load(c.ptr + rows * c.row + cols * c.col, mask=inside, other=0)
+    gl.store(out.ptr + rows * out.row + cols * out.col, acc, mask=inside)
+
+
 PLAIN = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])  # row after row
 
 
