@@ -2,7 +2,7 @@
 //
 // A quad of floats costs one instruction instead of four: per k and thread 4 shared loads instead of 16 for the 64 products of
 // 8 x 8 (nvcc 13 fuses those of `tiled` too, where it can prove them aligned; here they are explicit), and per slice 2 global
-// loads instead of 8, with a test for the edges each. The price: rows of all four matrices must be whole quads, 16-byte aligned.
+// loads instead of 8, with one test for the edges each. The price: rows of all matrices must be whole quads, 16-byte aligned.
 // Where they are not, the launcher picks four scalar accesses (VECTOR). A's quads lie along K and are stored float by float.
 // Mirrors tritonkernels/gemm/vectorized.py.
 #pragma once

@@ -23,7 +23,7 @@ def one_tile_a_block(kernel, space=TILES):
     def configs(problem, target):
         return in_order(space, target)
 
-    return Design(refuses=float32_only, configs=configs, launches=launches, work=of_tiles(block_tile))
+    return Design(refuses=float32_only, configs=configs, launches=launches, work=of_tiles(lambda c: {"BK": 1} | block_tile(c)))
 
 
 def in_quads(matrix):
