@@ -76,10 +76,12 @@ OWN = {
 MUTANTS = [
     mutant
     for name, edits in OWN.items()
-    for mutant in of(f"cuda_reference/gemm/{name}.cuh", f"cuda_reference and gemm and {name}", *edits)
+    for mutant in of(
+        f"cuda_reference/gemm/{name}.cuh", f"gemm and {name} and (cuda_reference or gemm_ladder) and not jacobians", *edits
+    )
 ] + of(
     "cuda_reference/gemm/parts/lessons.py",
-    "cuda_reference and gemm and vectorized",
+    "gemm and vectorized and (cuda_reference or gemm_ladder) and not jacobians",
     ("128-bit accesses of strided rows", "return col == 1 and", "return"),
     ("rows that end within a quad", "cols % 4 == 0 and ", ""),
     ("rows that begin within a quad", "row % 4 == 0 and ", ""),
