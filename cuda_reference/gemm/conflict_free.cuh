@@ -13,20 +13,6 @@
 
 namespace gemm {
 
-// Four neighbours in a row of a matrix, of which `left` are before its edge. The others are zeros: they add nothing to a sum.
-template <bool VECTOR> __device__ __forceinline__ float4 load_quad(const float* from, int64_t step, int left) {
-    if (VECTOR) return left > 0 ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
-    return {left > 0 ? from[0] : 0, left > 1 ? from[step] : 0, left > 2 ? from[2 * step] : 0, left > 3 ? from[3 * step] : 0};
-}
-
-template <bool VECTOR> __device__ __forceinline__ void store_quad(float4 quad, float* to, int64_t step, int left) {
-    if (VECTOR && left > 0) *reinterpret_cast<float4*>(to) = quad;
-    if (!VECTOR && left > 0) to[0] = quad.x;
-    if (!VECTOR && left > 1) to[step] = quad.y;
-    if (!VECTOR && left > 2) to[2 * step] = quad.z;
-    if (!VECTOR && left > 3) to[3 * step] = quad.w;
-}
-
 template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
 __global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) conflict_free(  // 2 blocks an SM: 128 registers a thread
     const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
@@ -44,6 +30,20 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) conflict_free(  // 2
     const int row = warp / (BN / WN) * WM + lane / 2 % 4 * TM;  // of the thread tile in the block tile
     const int col = warp % (BN / WN) * WN + (lane / 8 * 2 + lane % 2) * TN;
 
+    // Four neighbours in a row of a matrix, `left` of them before its edge. The others are zeros: they add nothing to a sum.
+    const auto load_quad = [](const float* from, int64_t step, int left) -> float4 {
+        if (VECTOR) return left > 0 ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
+        return {left > 0 ? from[0] : 0, left > 1 ? from[step] : 0,
+                left > 2 ? from[2 * step] : 0, left > 3 ? from[3 * step] : 0};
+    };
+    const auto store_quad = [](float4 quad, float* to, int64_t step, int left) {
+        if (VECTOR && left > 0) *reinterpret_cast<float4*>(to) = quad;
+        if (!VECTOR && left > 0) to[0] = quad.x;
+        if (!VECTOR && left > 1) to[step] = quad.y;
+        if (!VECTOR && left > 2) to[2 * step] = quad.z;
+        if (!VECTOR && left > 3) to[3 * step] = quad.w;
+    };
+
     // The quads that this thread loads: two threads 8 floats of a row of A, a sector of 32 bytes; a warp 128 columns of B.
     const int a_row = threadIdx.x / 2 % BM, a_k = threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4;
     const int b_k = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) conflict_free(  // 2
 
     float sum[TM][TN] = {};
     for (int first_k = 0; first_k < K; first_k += BK) {
-        const float4 a_quad = load_quad<VECTOR>(a_from + first_k * stride.a.col, stride.a.col, a_left - first_k);
-        const float4 b_quad = load_quad<VECTOR>(b_from + first_k * stride.b.row, stride.b.col, first_k + b_k < K ? b_left : 0);
+        const float4 a_quad = load_quad(a_from + first_k * stride.a.col, stride.a.col, a_left - first_k);
+        const float4 b_quad = load_quad(b_from + first_k * stride.b.row, stride.b.col, first_k + b_k < K ? b_left : 0);
         a_tile[a_k][a_row] = a_quad.x, a_tile[a_k + 1][a_row] = a_quad.y;
         a_tile[a_k + 2][a_row] = a_quad.z, a_tile[a_k + 3][a_row] = a_quad.w;
         *reinterpret_cast<float4*>(&b_tile[b_k][b_col]) = b_quad;
@@ -87,10 +87,10 @@ __global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) conflict_free(  // 2
             const int left = i < M ? N - j : 0;
             float4 quad = make_float4(alpha * sum[m][n], alpha * sum[m][n + 1], alpha * sum[m][n + 2], alpha * sum[m][n + 3]);
             if (c != nullptr) {
-                const float4 old = load_quad<VECTOR>(c + i * stride.c.row + j * stride.c.col, stride.c.col, left);
+                const float4 old = load_quad(c + i * stride.c.row + j * stride.c.col, stride.c.col, left);
                 quad.x += beta * old.x, quad.y += beta * old.y, quad.z += beta * old.z, quad.w += beta * old.w;
             }
-            store_quad<VECTOR>(quad, out + i * stride.out.row + j * stride.out.col, stride.out.col, left);
+            store_quad(quad, out + i * stride.out.row + j * stride.out.col, stride.out.col, left);
         }
 }
 

@@ -8,9 +8,7 @@ BARRIERS = (("barrier before the product removed", COMPLETE, ""), ("barrier afte
 # Of tiled and warp_tiled, which access element by element.
 ELEMENTS = (
     ("K tail test of A removed", "m < M && k < K ?", "m < M ?"),
-    ("rows of A past the end", "m < M && k < K ?", "k < K ?"),
     ("K tail test of B removed", "k < K && n < N ?", "n < N ?"),
-    ("columns of B past the end", "k < K && n < N ?", "k < K ?"),
     ("rows of the result untested", "if (i >= M || j >= N) continue;", "if (j >= N) continue;"),
     ("columns of the result untested", "if (i >= M || j >= N) continue;", "if (i >= M) continue;"),
     ("C read where beta is 0", "if (c != nullptr) result", "result"),
@@ -18,16 +16,23 @@ ELEMENTS = (
 # Of the later ones, which access by quads.
 QUADS = (
     ("K tail test of A removed", "a_left - first_k)", "a_left)"),
-    ("rows of A past the end", "first_row + a_row < M ? K - a_k : 0", "K - a_k"),
     ("K tail test of B removed", "first_k + b_k < K ? b_left : 0", "b_left"),
-    ("columns of B past the end", "b_left = N - first_col - b_col", "b_left = 4"),
     ("128-bit loads past the edge", "if (VECTOR) return left > 0 ?", "if (VECTOR) return true ?"),
-    ("a float loaded past the edge", "left > 3 ? from", "left > 2 ? from"),
     ("128-bit stores past the edge", "if (VECTOR && left > 0)", "if (VECTOR)"),
     ("a float stored past the edge", "if (!VECTOR && left > 3)", "if (!VECTOR && left > 2)"),
     ("rows of the result untested", "left = i < M ? N - j : 0", "left = N - j"),
     ("C read where beta is 0", "if (c != nullptr) {", "{"),
     ("C's quad added without beta", "quad.x += beta * old.x", "quad.x += old.x"),
+)
+# Reads outside of A and B, on which no result depends: tests/memory sees them.
+ELEMENTS_OUTSIDE = (
+    ("rows of A past the end", "m < M && k < K ?", "k < K ?"),
+    ("columns of B past the end", "k < K && n < N ?", "k < K ?"),
+)
+QUADS_OUTSIDE = (
+    ("rows of A past the end", "first_row + a_row < M ? K - a_k : 0", "K - a_k"),
+    ("columns of B past the end", "b_left = N - first_col - b_col", "b_left = 4"),
+    ("a float loaded past the edge", "left > 3 ? from", "left > 2 ? from"),
 )
 OWN = {
     "naive": (
@@ -73,18 +78,29 @@ OWN = {
         ("slices a turn late", "load_slice(first_k + k + BK)", "load_slice(first_k + k)"),
     ),
 }
-MUTANTS = [
-    mutant
-    for name, edits in OWN.items()
-    for mutant in of(
-        f"cuda_reference/gemm/{name}.cuh", f"gemm and {name} and (cuda_reference or gemm_ladder) and not jacobians", *edits
-    )
-] + of(
-    "cuda_reference/gemm/parts/lessons.py",
-    "gemm and vectorized and (cuda_reference or gemm_ladder) and not jacobians",
-    ("128-bit accesses of strided rows", "return col == 1 and", "return"),
-    ("rows that end within a quad", "cols % 4 == 0 and ", ""),
-    ("rows that begin within a quad", "row % 4 == 0 and ", ""),
-    ("a matrix that begins within a quad", " and matrix.data_ptr() % 16 == 0", ""),
-    ("only A's rows looked at", "for x in (a, b, c, out)", "for x in (a,)"),
+OUTSIDE = {"tiled": ELEMENTS_OUTSIDE, "warp_tiled": ELEMENTS_OUTSIDE} | dict.fromkeys(
+    ("vectorized", "conflict_free", "z_order", "double_buffered"), QUADS_OUTSIDE
 )
+
+
+def results_of(name):
+    return f"gemm and {name} and (cuda_reference or gemm_ladder) and not jacobians"
+
+
+MUTANTS = [
+    *(m for name, edits in OWN.items() for m in of(f"cuda_reference/gemm/{name}.cuh", results_of(name), *edits)),
+    *(
+        m
+        for name, edits in OUTSIDE.items()
+        for m in of(f"cuda_reference/gemm/{name}.cuh", "outside_the_tensors and cuda_reference and gemm", *edits)
+    ),
+    *of(
+        "cuda_reference/gemm/parts/lessons.py",
+        results_of("vectorized"),
+        ("128-bit accesses of strided rows", "return col == 1 and", "return"),
+        ("rows that end within a quad", "cols % 4 == 0 and ", ""),
+        ("rows that begin within a quad", "row % 4 == 0 and ", ""),
+        ("a matrix that begins within a quad", " and matrix.data_ptr() % 16 == 0", ""),
+        ("only A's rows looked at", "for x in (a, b, c, out)", "for x in (a,)"),
+    ),
+]
