@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from cuda_reference.gemm.parts.lessons import in_quads
 from cuda_reference.launch import LIBRARY
 from tests.harness import prepare, random, run_checked, short
 from tritonkernels import numerics
@@ -61,6 +62,23 @@ def test_no_bank_conflict_and_128_bit_loads(design):
 def test_vectorized_still_has_conflicts():
     """So the test above can fail."""
     assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")
+
+
+QUADS = {
+    "whole and aligned": (lambda: torch.empty(8, 8), True),
+    "of rows far apart": (lambda: torch.empty(8, 12)[:, :8], True),
+    "every second float": (lambda: torch.empty(8, 16)[:, ::2], False),
+    "begun within 16 bytes": (lambda: torch.empty(65)[1:].view(8, 8), False),
+    "of rows that end within 16 bytes": (lambda: torch.empty(8, 8)[:, :7], False),
+    "of rows that begin within 16 bytes": (lambda: torch.empty(8, 9)[:, :8], False),
+}
+
+
+@pytest.mark.parametrize("which", QUADS)
+def test_lessons_take_only_whole_and_aligned_quads_as_vectors(which):
+    """The emulation does not fault on others."""
+    make, expected = QUADS[which]
+    assert in_quads(make()) == expected
 
 
 @pytest.mark.parametrize("group", (1, 4, 16, 0))

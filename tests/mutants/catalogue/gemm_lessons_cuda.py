@@ -96,11 +96,15 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemm/parts/lessons.py",
-        results_of("vectorized"),
+        "gemm_ladder and quads_as_vectors",
         ("128-bit accesses of strided rows", "return col == 1 and", "return"),
         ("rows that end within a quad", "cols % 4 == 0 and ", ""),
         ("rows that begin within a quad", "row % 4 == 0 and ", ""),
         ("a matrix that begins within a quad", " and matrix.data_ptr() % 16 == 0", ""),
+    ),
+    *of(
+        "cuda_reference/gemm/parts/lessons.py",
+        results_of("vectorized"),
         ("only A's rows looked at", "for x in (a, b, c, out)", "for x in (a,)"),
     ),
 ]
