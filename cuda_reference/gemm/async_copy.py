@@ -23,7 +23,6 @@ DESIGN = may_pack_rows(
         SPACE,
         "gemm::async_copy<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {VECTOR}>",
         refuses=refuses,
-        in_groups=True,
         shared_bytes=shared_bytes,
     )
 )

@@ -3,99 +3,107 @@
 // With 128 registers a thread an SM holds 512 threads, 4 warps a scheduler: they hide about 4 cycles, a shared load takes
 // some 30 and a global one 500. So each thread overlaps its own loads: global -> registers a slice ahead, shared -> registers a
 // k ahead. As slices alternate between two buffers, one barrier per slice is enough. It costs twice the shared memory, and
-// registers: 2 (TM + TN) for fragments instead of TM + TN, and 4 per quad in flight.
-//
-// The last slice, the only one that may exceed K, comes first: guarded, outside the loop, which then needs no test for edges.
+// registers: 2 (TM + TN) for fragments instead of TM + TN, and 4 per quad in flight. Past the end of K a slice is zeros.
+// Mirrors tritonkernels/gemm/double_buffered.py.
 #pragma once
-#include "../common/overlap.cuh"
-#include "z_order.cuh"  // ZOrder, PaddedTile
+#include "parts/common.cuh"
 
 namespace gemm {
 
-// The slices of operands that lie by rows.
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR> struct ByRows {
-    static constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
-    using A = SlicesOfA<PaddedTile<BM>, BM, BK, THREADS, VECTOR>;
-    using B = SlicesOfB<BN, BK, THREADS, VECTOR>;
-};
-
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR, class Slices = ByRows<BM, BN, BK, TM, TN, VECTOR>>
-struct DoubleBuffer {
-    static constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
-    using Place = ZOrder<BM, BN, TM, TN>;
-    using A = typename Slices::A;
-    using B = typename Slices::B;
-
-    struct Slice {
-        alignas(16) float a[BK * A::Tile::PITCH];
-        alignas(16) float b[BK * B::Tile::PITCH];
-    };
-
-    struct Fragments {
-        float a[2][TM], b[2][TN];  // of this k and of the next, in turn
-        __device__ __forceinline__ void load(const Slice& slice, int k) {
-            load_fragment<TM, Place::GAP_M>(a[k % 2], slice.a + A::Tile::at(k, Place::row()));
-            load_fragment<TN, Place::GAP_N>(b[k % 2], slice.b + B::Tile::at(k, Place::col()));
-        }
-    };
-
-    // sum += A B, where A has K columns and B K rows, with two slices of shared memory.
-    __device__ __forceinline__ static void accumulate(float (&sum)[TM][TN], Slice* buffers, const float* a, const float* b,
-                                                      int first_row, int first_col, int M, int N, int K,
-                                                      const Strides& stride) {
-        static_assert(BK % 2 == 0, "k and the next k use two sets of fragments, across slices too");
-        A a_slices(a, first_row, M, stride.a);
-        B b_slices(b, first_col, N, stride.b);
-        float4 a_quads[A::QUADS], b_quads[B::QUADS];
-        Fragments fragments;
-        int now = 0;
-
-        const int last = max(K - 1, 0) / BK * BK;  // where the last slice begins
-        a_slices.fetch_tail(a_quads, last, K);
-        b_slices.fetch_tail(b_quads, last, K);
-        A::put(buffers[now].a, a_quads);
-        B::put(buffers[now].b, b_quads);
-        __syncthreads();
-        fragments.load(buffers[now], 0);
-
-        for (int left = last; left > 0; left -= BK) {
-            a_slices.fetch(a_quads);
-            b_slices.fetch(b_quads);
-#pragma unroll
-            for (int k = 0; k < BK; ++k) {
-                if (k == BK - 1) {  // the other buffer was read to its end before the barrier of the slice before
-                    now ^= 1;
-                    A::put(buffers[now].a, a_quads);
-                    B::put(buffers[now].b, b_quads);
-                    __syncthreads();
-                }
-                fragments.load(buffers[now], (k + 1) % BK);
-                outer_product(sum, fragments.a[k % 2], fragments.b[k % 2]);
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < BK; ++k) {
-            if (k + 1 < BK) fragments.load(buffers[now], k + 1);
-            outer_product(sum, fragments.a[k % 2], fragments.b[k % 2]);
-        }
-    }
-};
-
 template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
-__global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
-double_buffered(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
-                int M, int N, int K, float alpha, float beta, Strides stride) {
-    wait_for_earlier_kernels();
-    using Buffer = DoubleBuffer<BM, BN, BK, TM, TN, VECTOR>;
-    using Place = typename Buffer::Place;
-    __shared__ typename Buffer::Slice buffers[2];
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) double_buffered(  // 2 blocks an SM: 128 registers a thread
+    const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
+    int M, int N, int K, float alpha, float beta, Strides stride) {
+    constexpr int THREADS = (BM / TM) * (BN / TN);
+    constexpr int WM = 4 * TM, WN = 8 * TN, GAP_M = 4 * 4, GAP_N = 8 * 4;
+    static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
+    static_assert(BM * BK == 4 * THREADS && BN * BK == 4 * THREADS, "every thread loads one quad of A and one of B");
+    __shared__ __align__(16) float a_tile[2][BK][BM + 4];  // transposed: a thread's elements of one k are neighbours
+    __shared__ __align__(16) float b_tile[2][BK][BN];
+    static_assert(BK % 2 == 0, "k and the next k use two sets of fragments, across slices too");
 
     const int tiles_n = ceil_div(N, BN);
     const int first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int lane_row = lane / 2 % 2 + lane / 8 % 2 * 2, lane_col = lane % 2 + lane / 4 % 2 * 2 + lane / 16 * 4;
+    const int row = warp / (BN / WN) * WM + lane_row * 4;  // of the thread's first quad in the block tile
+    const int col = warp % (BN / WN) * WN + lane_col * 4;
 
+    // Four neighbours in a row of a matrix, `left` of them before its edge. The others are zeros: they add nothing to a sum.
+    const auto load_quad = [](const float* from, int64_t step, int left) -> float4 {
+        if (VECTOR) return left > 0 ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
+        return {left > 0 ? from[0] : 0, left > 1 ? from[step] : 0,
+                left > 2 ? from[2 * step] : 0, left > 3 ? from[3 * step] : 0};
+    };
+    const auto store_quad = [](float4 quad, float* to, int64_t step, int left) {
+        if (VECTOR && left > 0) *reinterpret_cast<float4*>(to) = quad;
+        if (!VECTOR && left > 0) to[0] = quad.x;
+        if (!VECTOR && left > 1) to[step] = quad.y;
+        if (!VECTOR && left > 2) to[2 * step] = quad.z;
+        if (!VECTOR && left > 3) to[3 * step] = quad.w;
+    };
+
+    // The quads that this thread loads: two threads 8 floats of a row of A, a sector of 32 bytes; a warp 128 columns of B.
+    const int a_row = threadIdx.x / 2 % BM, a_k = threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4;
+    const int b_k = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
+    const float* const a_from = a + (first_row + a_row) * stride.a.row + a_k * stride.a.col;
+    const float* const b_from = b + b_k * stride.b.row + (first_col + b_col) * stride.b.col;
+    const int a_left = first_row + a_row < M ? K - a_k : 0, b_left = N - first_col - b_col;  // of their rows
+
+    float4 a_quad, b_quad;
+    const auto load_slice = [&](int first_k) {
+        a_quad = load_quad(a_from + first_k * stride.a.col, stride.a.col, a_left - first_k);
+        b_quad = load_quad(b_from + first_k * stride.b.row, stride.b.col, first_k + b_k < K ? b_left : 0);
+    };
+    const auto store_slice = [&](int buffer) {
+        a_tile[buffer][a_k][a_row] = a_quad.x, a_tile[buffer][a_k + 1][a_row] = a_quad.y;
+        a_tile[buffer][a_k + 2][a_row] = a_quad.z, a_tile[buffer][a_k + 3][a_row] = a_quad.w;
+        *reinterpret_cast<float4*>(&b_tile[buffer][b_k][b_col]) = b_quad;
+        __syncthreads();  // the slice is complete; and all threads have read the other buffer, which the next may overwrite
+    };
+    __align__(16) float a_part[2][TM], b_part[2][TN];  // of this k and of the next
+    const auto load_part = [&](int buffer, int k) {
+        float (&a_next)[TM] = a_part[k % 2], (&b_next)[TN] = b_part[k % 2];
+#pragma unroll
+        for (int m = 0; m < TM; m += 4)
+            *reinterpret_cast<float4*>(&a_next[m]) = *reinterpret_cast<const float4*>(&a_tile[buffer][k][row + m / 4 * GAP_M]);
+#pragma unroll
+        for (int n = 0; n < TN; n += 4)
+            *reinterpret_cast<float4*>(&b_next[n]) = *reinterpret_cast<const float4*>(&b_tile[buffer][k][col + n / 4 * GAP_N]);
+    };
+
+    load_slice(0);
+    store_slice(0);
+    load_part(0, 0);
     float sum[TM][TN] = {};
-    Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, K, stride);
-    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+    for (int first_k = 0; first_k < K; first_k += 2 * BK)  // two slices, so that their buffers are constants
+#pragma unroll
+        for (int k = 0; k < 2 * BK; ++k) {
+            if (k % BK == 0) load_slice(first_k + k + BK);
+            if (k % BK == BK - 1) store_slice((k / BK + 1) % 2);
+            load_part((k + 1) / BK % 2, (k + 1) % BK);
+#pragma unroll
+            for (int n = 0; n < TN; ++n)
+#pragma unroll
+                for (int i = 0; i < TM; ++i) {  // to and fro: each FFMA has a factor of the one before, in the reuse cache
+                    const int m = n % 2 ? TM - 1 - i : i;
+                    sum[m][n] += a_part[k % 2][m] * b_part[k % 2][n];
+                }
+        }
+
+#pragma unroll
+    for (int m = 0; m < TM; ++m)
+#pragma unroll
+        for (int n = 0; n < TN; n += 4) {
+            const int i = first_row + row + m / 4 * GAP_M + m % 4, j = first_col + col + n / 4 * GAP_N;
+            const int left = i < M ? N - j : 0;
+            float4 quad = make_float4(alpha * sum[m][n], alpha * sum[m][n + 1], alpha * sum[m][n + 2], alpha * sum[m][n + 3]);
+            if (c != nullptr) {
+                const float4 old = load_quad(c + i * stride.c.row + j * stride.c.col, stride.c.col, left);
+                quad.x += beta * old.x, quad.y += beta * old.y, quad.z += beta * old.z, quad.w += beta * old.w;
+            }
+            store_quad(quad, out + i * stride.out.row + j * stride.out.col, stride.out.col, left);
+        }
 }
 
 }  // namespace gemm

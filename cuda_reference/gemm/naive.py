@@ -1,23 +1,6 @@
-"""FP32 GEMM, naive: the configs and launches of naive.cuh."""
+"""FP32 GEMM, naive: the launcher of naive.cuh."""
 
-from tritonkernels.design import Design
-from tritonkernels.gemm.parts.work import of_tiles
+from ..launch import configs_of
+from .parts.lessons import one_tile_a_block
 
-from ..launch import Kernel, configs_of
-from .parts.configs import count_tiles
-from .parts.launches import TYPES, arguments
-
-KERNEL = Kernel("gemm::naive<{T}, {BM}, {BN}>", configs_of("BM BN", (8, 32), (4, 64), (32, 32)))
-
-
-def launches(problem, config, *tensors):
-    parameters, threads = config | {"T": TYPES[problem.dtype]}, config["BM"] * config["BN"]
-    yield KERNEL.launch(parameters, (count_tiles(problem, config),), threads, arguments(problem, *tensors))
-
-
-def tile(config):
-    """Four loads of k in flight."""
-    return config | {"BK": 1, "threads": config["BM"] * config["BN"], "stages": 4}
-
-
-DESIGN = Design(configs=lambda problem, target: KERNEL.space, launches=launches, work=of_tiles(tile))
+DESIGN = one_tile_a_block("gemm::naive<{BM}, {BN}>", configs_of("BM BN", (8, 32), (32, 32), (4, 64)))

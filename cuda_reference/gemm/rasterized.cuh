@@ -1,17 +1,16 @@
 // FP32 GEMM, rasterized: `double_buffered` with the order of tiles of C as a parameter.
 //
-// The blocks that run at a time, a wave of w, share rows of A and columns of B through L2. Where their tiles form a
-// rectangle of R x S (w = R S), L2 serves all but R BM + S BN of the w (BM + BN) rows and columns they read: the squarer in
-// elements, the better. `group` is R: blocks walk down a band of that many rows of tiles before they move on to the next
-// column.
-//   group = 1        along N, a flat wave: the seed's choice, 10 % faster than along M (supposedly because it spreads its L2
-//   misses) group = tiles_m  along M, a tall wave between          a rectangle; w = 92 blocks of 128 x 128 hit 49.5 % in one
-//   row of tiles, 89 % in 8 rows
+// The blocks that run at a time, a wave of w, share rows of A and columns of B through L2. Where their tiles form a rectangle of
+// R x S (w = R S), L2 serves all but R BM + S BN of the w (BM + BN) rows and columns they read: the squarer in elements, the
+// better. `group` is R: blocks walk down a band of that many rows of tiles before they move on to the next column.
+//   group = 1        along N, a flat wave: the write-up's choice, 10 % faster than along M (supposedly as it spreads misses of L2)
+//   group = tiles_m  along M, a tall wave
+//   between          a rectangle; w = 92 blocks of 128 x 128 hit 49.5 % in one row of tiles, 89 % in 8 rows
 // Costs a few integer divisions a block.
 #pragma once
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
-#include "double_buffered.cuh"  // DoubleBuffer
+#include "parts/double_buffer.cuh"
 
 namespace gemm {
 

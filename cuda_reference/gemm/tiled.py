@@ -1,12 +1,5 @@
-"""FP32 GEMM, tiled: the configs and launches of tiled.cuh."""
+"""FP32 GEMM, tiled: the launcher of tiled.cuh."""
 
-from tritonkernels.design import takes_everything
+from .parts.lessons import one_tile_a_block
 
-from .parts.configs import SEED, tiles
-from .parts.launches import one_tile_a_block
-
-DESIGN = one_tile_a_block(
-    tiles(SEED, (64, 64, 8, 4, 4)),
-    "gemm::tiled<{T}, {BM}, {BN}, {BK}, {TM}, {TN}>",
-    refuses=takes_everything,
-)
+DESIGN = one_tile_a_block("gemm::tiled<{BM}, {BN}, {BK}, {TM}, {TN}>")

@@ -1,6 +1,5 @@
-"""FP32 GEMM, vectorized: the configs and launches of vectorized.cuh."""
+"""FP32 GEMM, vectorized: the launcher of vectorized.cuh."""
 
-from .parts.configs import SEED, SMALL, tiles
-from .parts.launches import one_tile_a_block
+from .parts.lessons import one_tile_a_block
 
-DESIGN = one_tile_a_block(tiles(SEED, SMALL), "gemm::vectorized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>")
+DESIGN = one_tile_a_block("gemm::vectorized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>")

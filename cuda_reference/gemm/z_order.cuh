@@ -1,82 +1,95 @@
 // FP32 GEMM, z_order: `conflict_free` with the thread tile split in quadrants and the lanes of a warp laid out in Z order.
 //
-// At 8 x 8 a thread owns a quad of 4 x 4 in each quadrant of its warp tile instead of one square (GAP_M and GAP_N floats
-// lie between its quads; wider tiles have more than four), so neighbouring lanes own neighbouring quads. A lane's bits
-// alternate between column and row. In a phase its 8 lanes then read 2 neighbouring quads of A or 4 of B, 8 or 16 banks; and a
-// warp stores 4 rows of 128 bytes of C at a time, 16 full sectors, where tiles 8 wide wrote 32 halves. Costs nothing. The seed
-// found it faster and left open why.
+// At 8 x 8 a thread owns a quad of 4 x 4 in each quadrant of its warp tile instead of one square, GAP_M and GAP_N floats apart.
+// So neighbouring lanes own neighbouring quads: a lane's bits alternate between column and row. In a phase its 8
+// lanes then read 2 neighbouring quads of A or 4 of B, 8 or 16 banks; and a warp stores 4 rows of 128 bytes of C at a time, 16
+// full sectors, where tiles 8 wide wrote 32 halves. Costs nothing. The write-up found it faster and left open why.
+// Mirrors tritonkernels/gemm/z_order.py.
 #pragma once
-#include "../common/overlap.cuh"
-#include "conflict_free.cuh"  // PaddedTile
+#include "parts/common.cuh"
 
 namespace gemm {
 
-template <int BM, int BN, int TM, int TN> struct ZOrder {
-    using Own = Shape<BM, BN, TM, TN>;
-    static constexpr int GAP_M = Own::DOWN * 4, GAP_N = Own::ACROSS * 4;  // what the quads of a warp's lanes span side by side
-
-    // Of the thread's first quad in the block tile.
-    __device__ __forceinline__ static int row() {
-        return int(threadIdx.x) / 32 / (BN / Own::WN) * Own::WM + of_lane(false) * 4;
-    }
-    __device__ __forceinline__ static int col() {
-        return int(threadIdx.x) / 32 % (BN / Own::WN) * Own::WN + of_lane(true) * 4;
-    }
-
-    // The lane's column of quads, or its row: of 4 x 8 lanes bits 0, 2 and 4 count columns, bits 1 and 3 rows. Of other warps the
-    // bits alternate, too, until there are all of one kind.
-    __device__ __forceinline__ static int of_lane(bool columns) {
-        const int lane = threadIdx.x % 32;
-        int across = 1, down = 1, col = 0, row = 0;
-#pragma unroll
-        for (int bit = 0; bit < 5; ++bit) {
-            const int is_set = lane >> bit & 1;
-            if (down == Own::DOWN || (bit % 2 == 0 && across < Own::ACROSS))
-                col += is_set * across, across *= 2;
-            else
-                row += is_set * down, down *= 2;
-        }
-        return columns ? col : row;
-    }
-
-    template <int ROWS>
-    __device__ __forceinline__ static void store(const float (&sum)[ROWS][TN], const float* c, float* out, int first_row,
-                                                 int first_col, int M, int N, float alpha, float beta, const Strides& stride) {
-        store_tile<GAP_M, GAP_N>(sum, c, out, first_row + row(), first_col + col(), M, N, alpha, beta, stride);
-    }
-};
-
 template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
-__global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS)
-z_order(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
-        int M, int N, int K, float alpha, float beta, Strides stride) {
-    wait_for_earlier_kernels();
-    constexpr int THREADS = Shape<BM, BN, TM, TN>::THREADS;
-    using Place = ZOrder<BM, BN, TM, TN>;
-    using ATile = PaddedTile<BM>;
-    using A = SlicesOfA<ATile, BM, BK, THREADS, VECTOR>;
-    using B = SlicesOfB<BN, BK, THREADS, VECTOR>;
-    __shared__ __align__(16) float a_tile[BK * ATile::PITCH];
-    __shared__ __align__(16) float b_tile[BK * BN];
+__global__ void __launch_bounds__((BM / TM) * (BN / TN), 2) z_order(  // 2 blocks an SM: 128 registers a thread
+    const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
+    int M, int N, int K, float alpha, float beta, Strides stride) {
+    constexpr int THREADS = (BM / TM) * (BN / TN);
+    constexpr int WM = 4 * TM, WN = 8 * TN, GAP_M = 4 * 4, GAP_N = 8 * 4;
+    static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
+    static_assert(BM * BK == 4 * THREADS && BN * BK == 4 * THREADS, "every thread loads one quad of A and one of B");
+    __shared__ __align__(16) float a_tile[BK][BM + 4];  // transposed: a thread's elements of one k are neighbours
+    __shared__ __align__(16) float b_tile[BK][BN];
 
     const int tiles_n = ceil_div(N, BN);
     const int first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
-    const int row = Place::row(), col = Place::col();
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int lane_row = lane / 2 % 2 + lane / 8 % 2 * 2, lane_col = lane % 2 + lane / 4 % 2 * 2 + lane / 16 * 4;
+    const int row = warp / (BN / WN) * WM + lane_row * 4;  // of the thread's first quad in the block tile
+    const int col = warp % (BN / WN) * WN + lane_col * 4;
 
-    const A a_slices(a, first_row, M, stride.a);
-    const B b_slices(b, first_col, N, stride.b);
+    // Four neighbours in a row of a matrix, `left` of them before its edge. The others are zeros: they add nothing to a sum.
+    const auto load_quad = [](const float* from, int64_t step, int left) -> float4 {
+        if (VECTOR) return left > 0 ? *reinterpret_cast<const float4*>(from) : make_float4(0, 0, 0, 0);
+        return {left > 0 ? from[0] : 0, left > 1 ? from[step] : 0,
+                left > 2 ? from[2 * step] : 0, left > 3 ? from[3 * step] : 0};
+    };
+    const auto store_quad = [](float4 quad, float* to, int64_t step, int left) {
+        if (VECTOR && left > 0) *reinterpret_cast<float4*>(to) = quad;
+        if (!VECTOR && left > 0) to[0] = quad.x;
+        if (!VECTOR && left > 1) to[step] = quad.y;
+        if (!VECTOR && left > 2) to[2 * step] = quad.z;
+        if (!VECTOR && left > 3) to[3 * step] = quad.w;
+    };
+
+    // The quads that this thread loads: two threads 8 floats of a row of A, a sector of 32 bytes; a warp 128 columns of B.
+    const int a_row = threadIdx.x / 2 % BM, a_k = threadIdx.x / 2 / BM * 8 + threadIdx.x % 2 * 4;
+    const int b_k = threadIdx.x / (BN / 4), b_col = threadIdx.x % (BN / 4) * 4;
+    const float* const a_from = a + (first_row + a_row) * stride.a.row + a_k * stride.a.col;
+    const float* const b_from = b + b_k * stride.b.row + (first_col + b_col) * stride.b.col;
+    const int a_left = first_row + a_row < M ? K - a_k : 0, b_left = N - first_col - b_col;  // of their rows
+
     float sum[TM][TN] = {};
-    for (int k = 0; k < K; k += BK) {
-        float4 a_quads[A::QUADS], b_quads[B::QUADS];
-        a_slices.fetch_tail(a_quads, k, K);
-        b_slices.fetch_tail(b_quads, k, K);
-        A::put(a_tile, a_quads);
-        B::put(b_tile, b_quads);
+    for (int first_k = 0; first_k < K; first_k += BK) {
+        const float4 a_quad = load_quad(a_from + first_k * stride.a.col, stride.a.col, a_left - first_k);
+        const float4 b_quad = load_quad(b_from + first_k * stride.b.row, stride.b.col, first_k + b_k < K ? b_left : 0);
+        a_tile[a_k][a_row] = a_quad.x, a_tile[a_k + 1][a_row] = a_quad.y;
+        a_tile[a_k + 2][a_row] = a_quad.z, a_tile[a_k + 3][a_row] = a_quad.w;
+        *reinterpret_cast<float4*>(&b_tile[b_k][b_col]) = b_quad;
         __syncthreads();  // the slice is complete
-        multiply_add<ATile, BN, BK, Place::GAP_M, Place::GAP_N>(sum, a_tile, b_tile, row, col);
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            __align__(16) float a_part[TM], b_part[TN];
+#pragma unroll
+            for (int m = 0; m < TM; m += 4)
+                *reinterpret_cast<float4*>(&a_part[m]) = *reinterpret_cast<const float4*>(&a_tile[k][row + m / 4 * GAP_M]);
+#pragma unroll
+            for (int n = 0; n < TN; n += 4)
+                *reinterpret_cast<float4*>(&b_part[n]) = *reinterpret_cast<const float4*>(&b_tile[k][col + n / 4 * GAP_N]);
+#pragma unroll
+            for (int n = 0; n < TN; ++n)
+#pragma unroll
+                for (int i = 0; i < TM; ++i) {  // to and fro: each FFMA has a factor of the one before, in the reuse cache
+                    const int m = n % 2 ? TM - 1 - i : i;
+                    sum[m][n] += a_part[m] * b_part[n];
+                }
+        }
         __syncthreads();  // all threads have read it, the next may overwrite it
     }
-    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+
+#pragma unroll
+    for (int m = 0; m < TM; ++m)
+#pragma unroll
+        for (int n = 0; n < TN; n += 4) {
+            const int i = first_row + row + m / 4 * GAP_M + m % 4, j = first_col + col + n / 4 * GAP_N;
+            const int left = i < M ? N - j : 0;
+            float4 quad = make_float4(alpha * sum[m][n], alpha * sum[m][n + 1], alpha * sum[m][n + 2], alpha * sum[m][n + 3]);
+            if (c != nullptr) {
+                const float4 old = load_quad(c + i * stride.c.row + j * stride.c.col, stride.c.col, left);
+                quad.x += beta * old.x, quad.y += beta * old.y, quad.z += beta * old.z, quad.w += beta * old.w;
+            }
+            store_quad(quad, out + i * stride.out.row + j * stride.out.col, stride.out.col, left);
+        }
 }
 
 }  // namespace gemm

@@ -3,7 +3,7 @@
 // Tensor cores cannot multiply fp32, so the products are FFMA. In addition to gemm either operand may be transposed, as the weight
 // of a linear layer is: slices of B may be read along K, as A's are there, and A's across K, as B's; each in vectors of 16 bytes.
 //
-// There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/double_buffered.cuh explains it): operands along
+// There are two loops over K. Large tiles are bound by FFMA, and have gemm's (gemm/parts/double_buffer.cuh): operands along
 // K are transposed on their way through registers. Thin tiles wait for memory: with ASYNC slices come by cp.async, several ahead,
 // and stay as they lie (parts/fp32_slices.cuh). 24 x 64 x 336896, both along K, took 103 us in the first way, and takes 68 in this
 // one (H100). Products of few columns or rows have tiles of 8 or 16, in which a warp has more lanes the other way (gemm's Shape).
@@ -16,7 +16,7 @@
 #include "../common/overlap.cuh"
 #include "../common/raster.cuh"
 #include "../common/shared.cuh"
-#include "../gemm/double_buffered.cuh"
+#include "../gemm/parts/double_buffer.cuh"
 #include "parts/epilogue.cuh"
 #include "parts/fp32_slices.cuh"
 #include "parts/store_run.cuh"

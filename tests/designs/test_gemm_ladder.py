@@ -5,21 +5,15 @@ import itertools
 import pytest
 import torch
 
-from cuda_reference import build
+from cuda_reference.gemm.parts.lessons import in_quads
 from cuda_reference.launch import LIBRARY
 from tests.harness import prepare, random, run_checked, short
 from tritonkernels import numerics
 from tritonkernels.target import Target
 
 RUNGS = LIBRARY.names("gemm")
-
-
-def includes(rung, header):
-    """Whether a rung's source includes the header, directly or not."""
-    return build.ROOT / "gemm" / header in build._sources([build.ROOT / "gemm" / f"{rung}.cuh"])
-
-
-CONFLICT_FREE = [rung for rung in RUNGS if includes(rung, "conflict_free.cuh")]  # designs that build on it keep its promise
+LESSONS = RUNGS[: RUNGS.index("rasterized")]
+CONFLICT_FREE = RUNGS[RUNGS.index("conflict_free") :]  # the later ones keep its promise
 EDGES = (1, 7, 8, 9, 127, 128, 129)
 SQUARES = (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 257)  # those of EDGES are among its combinations
 
@@ -44,12 +38,14 @@ def test_all_combinations_of_tile_edges(design):
 
 
 def traced(design):
+    """Of the emulation's config, and of a lesson also of that which a table of the ladder compares."""
     from cuda_reference.trace import trace
 
     call = prepare("gemm", random(256, 64), random(64, 256), random(256, 256), beta=0.5)
     chosen = {d.name: d for d in LIBRARY.designs("gemm")}[design]
-    config = next(iter(chosen.configs(call.problem, Target.named("simt"))))
-    traces = trace(*chosen.launches(call.problem, config, *call.parts[0]))
+    targets = ("simt", "h200") if design in LESSONS else ("simt",)
+    configs = [next(iter(chosen.configs(call.problem, Target.named(target)))) for target in targets]
+    traces = [t for config in configs for t in trace(*chosen.launches(call.problem, config, *call.parts[0]))]
     assert not any(t.races for t in traces)
     return [access for t in traces for access in t.accesses]
 
@@ -66,6 +62,23 @@ def test_no_bank_conflict_and_128_bit_loads(design):
 def test_vectorized_still_has_conflicts():
     """So the test above can fail."""
     assert any(access.units > access.ideal_units for access in traced("vectorized") if access.space == "shared")
+
+
+QUADS = {
+    "whole and aligned": (lambda: torch.empty(8, 8), True),
+    "of rows far apart": (lambda: torch.empty(8, 12)[:, :8], True),
+    "every second float": (lambda: torch.empty(8, 16)[:, ::2], False),
+    "begun within 16 bytes": (lambda: torch.empty(65)[1:].view(8, 8), False),
+    "of rows that end within 16 bytes": (lambda: torch.empty(8, 8)[:, :7], False),
+    "of rows that begin within 16 bytes": (lambda: torch.empty(8, 9)[:, :8], False),
+}
+
+
+@pytest.mark.parametrize("which", QUADS)
+def test_lessons_take_only_whole_and_aligned_quads_as_vectors(which):
+    """The emulation does not fault on others."""
+    make, expected = QUADS[which]
+    assert in_quads(make()) == expected
 
 
 @pytest.mark.parametrize("group", (1, 4, 16, 0))

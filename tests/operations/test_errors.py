@@ -309,7 +309,7 @@ WHAT_TO_DO = {  # id: (a call, the end of its error)
     "the only precision": (lambda: tritonkernels.conv2d(IMAGE.half(), FILTER.half(), precision="x"), "or leave it out."),
     "a target misspelt": (lambda: tritonkernels.explain("gemm", A, B, target="h2000"), "did you mean 'h200'?"),
     "a refusal of one design": (
-        lambda: cuda_reference.explain("gemm", A.double(), B.double(), design="split_k"),
+        lambda: tritonkernels.explain("gemm", A.double(), B.double(), design="split_k"),
         "Name one that can, naive or tiled, or none: then the fastest of them is chosen.",
     ),
     "a refusal of all": (

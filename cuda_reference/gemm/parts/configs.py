@@ -2,7 +2,7 @@
 
 from ...launch import ceil_div, configs_of
 
-SEED = (128, 128, 8, 8, 8)  # the seed's tile; the others are for few tiles, for longer slices, and for fewer loads per FMA
+SEED = (128, 128, 8, 8, 8)  # the write-up's tile; the others are for few tiles, for longer slices, and for fewer loads per FMA
 SMALL, LONG, WIDE = (64, 64, 16, 4, 4), (128, 128, 16, 8, 8), (128, 256, 8, 8, 16)
 
 

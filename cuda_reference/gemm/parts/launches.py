@@ -1,6 +1,4 @@
-"""Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of most."""
-
-import torch
+"""Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of two."""
 
 from tritonkernels.design import Design
 from tritonkernels.gemm.parts.float32_only import float32_only
@@ -10,18 +8,14 @@ from ...launch import Kernel, ceil_div, holds
 from .configs import count_tiles, in_order, tile_grid
 
 
-def one_tile_a_block(space, kernel, refuses=float32_only, in_groups=False, shared_bytes=lambda config: 0):
-    """A Design whose blocks compute one tile each. `kernel` is the template, such as "gemm::tiled<{T}, {BM}, ...>" in
-    tiled.cuh, where {T} is the type of the elements.
-
-    in_groups     whether the kernel takes `group` after the usual arguments
-    shared_bytes  dynamic shared memory per block
-    """
+def one_tile_a_block(space, kernel, refuses=float32_only, shared_bytes=lambda config: 0):
+    """A Design whose blocks compute one tile each, in groups of rows. `kernel` is the template, such as
+    "gemm::rasterized<{BM}, ...>" in rasterized.cuh; shared_bytes are its dynamic shared memory per block."""
     instances = Kernel(kernel, with_vector(space))
 
     def launches(problem, config, a, b, c, out):
-        given = *arguments(problem, a, b, c, out), *((group(problem, config),) if in_groups else ())
-        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b), "T": TYPES[problem.dtype]}
+        given = *arguments(problem, a, b, c, out), group(problem, config)
+        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b)}
         yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
 
     def configs(problem, target):
@@ -31,7 +25,6 @@ def one_tile_a_block(space, kernel, refuses=float32_only, in_groups=False, share
 
 
 ALL = 2**31  # rows of a group
-TYPES = {torch.float32: "float", torch.float64: "double"}
 
 
 def with_vector(space):
@@ -54,7 +47,7 @@ def in_vectors(matrix):
 
 def threads(config):
     """Per block: one per thread tile, as in Shape::THREADS."""
-    return config["BM"] // config["TM"] * (config["BN"] // config["TN"])
+    return config["BM"] // config.get("TM", 1) * (config["BN"] // config.get("TN", 1))
 
 
 def block_tile(config):

@@ -1,4 +1,4 @@
-// Loads of slices of A and B and stores of tiles of C, shared by the rungs from `vectorized` on.
+// Loads of slices of A and B and stores of tiles of C, shared by the designs from `rasterized` on and by matmul's cuda_cores.
 //
 // Operands are carried in quads, four neighbours along a row in memory; with VECTOR a quad is one 128-bit access. The
 // launcher sets VECTOR only where rows are contiguous, 16-byte aligned and do not overlap; any other layout takes four
@@ -36,6 +36,12 @@ template <bool VECTOR> __device__ __forceinline__ float4 load_quad(const float* 
 template <int SPAN> struct PlainTile {
     static constexpr int PITCH = SPAN;
     __device__ __forceinline__ static int at(int k, int place) { return k * PITCH + place; }
+};
+
+// A block's slice of A, whose elements arrive one by one: rows 4 floats longer, so that a warp's stores meet no bank twice.
+template <int BM> struct PaddedTile {
+    static constexpr int PITCH = BM + 4;
+    __device__ __forceinline__ static int at(int k, int row) { return k * PITCH + row; }
 };
 
 // The quads of BM x BK slices of A that one thread carries into the shared tile, where A lies transposed: Tile::at(k, row). Two
@@ -152,21 +158,16 @@ __device__ __forceinline__ void outer_product(T (&sum)[TM][TN], const T (&a)[TM]
         }
 }
 
-// One slice, straight from shared memory; ATile places A's elements, GAP_M and GAP_N the thread's quads.
-template <class ATile, int BN, int BK, int GAP_M, int GAP_N, int TM, int TN>
-__device__ __forceinline__ void multiply_add(
-    float (&sum)[TM][TN], const float* a_tile, const float* b_tile, int row, int col) {
-#pragma unroll
-    for (int k = 0; k < BK; ++k) {
-        float a[TM], b[TN];
-        load_fragment<TM, GAP_M>(a, a_tile + ATile::at(k, row));
-        load_fragment<TN, GAP_N>(b, b_tile + k * BN + col);
-        outer_product(sum, a, b);
-    }
-}
-
 __device__ __forceinline__ bool in_quads(const float* matrix, MatrixStrides stride) {
     return stride.col == 1 && stride.row % 4 == 0 && is_aligned16(matrix);
+}
+
+// out = alpha * sum + beta * C at one element. c is null where beta is 0, so that C (NaN too) is never read.
+__device__ __forceinline__ void store_element(
+    float sum, const float* c, float* out, int row, int col, float alpha, float beta, const Strides& stride) {
+    float result = alpha * sum;
+    if (c != nullptr) result += beta * c[row * stride.c.row + col * stride.c.col];
+    out[row * stride.out.row + col * stride.out.col] = result;
 }
 
 // The thread's sums into out, its quads GAP_M rows and GAP_N columns apart; 128 bits at a time where out and C allow.

@@ -15,7 +15,7 @@
 #pragma once
 #include "../../common/cp_async.cuh"
 #include "../../common/structs.cuh"
-#include "../../gemm/z_order.cuh"  // ZOrder
+#include "../../gemm/parts/z_order.cuh"
 
 namespace matmul {
 

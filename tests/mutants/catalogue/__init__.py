@@ -6,6 +6,7 @@ from tests.mutants.catalogue import (
     conv2d,
     conv2d_cuda,
     gemm,
+    gemm_lessons_cuda,
     gemv,
     gradients,
     hopper_gluon,
@@ -23,6 +24,7 @@ from tests.mutants.catalogue import (
 
 PARTS = (
     gemm,
+    gemm_lessons_cuda,
     gemv,
     conv2d,
     conv2d_cuda,

@@ -33,16 +33,6 @@ MUTANTS = [
         ("alpha of doubles rounded to fp32", "bitcast=True)", "bitcast=True).to(tl.float32)"),
     ),
     *of(
-        "cuda_reference/gemm/parts/common.cuh",
-        "cuda_reference and gemm_of_doubles",
-        ("alpha of doubles rounded to fp32", "T result = alpha * sum", "T result = float(alpha) * sum"),
-    ),
-    *of(
-        "cuda_reference/gemm/tiled.cuh",
-        "cuda_reference and gemm_of_doubles and tiled",
-        ("doubles added up in fp32", "sum[m][n] += a[m] * b[n];", "sum[m][n] = float(sum[m][n] + a[m] * b[n]);"),
-    ),
-    *of(
         "tritonkernels/gemm/naive.py",
         "tritonkernels and gemm and naive",
         ("last product dropped", "for _ in range(K):", "for _ in range(K - 1):"),
@@ -163,25 +153,19 @@ MUTANTS = [
         ("A read at alpha = 0", "    if holds(alpha == 0):", "    if False:"),
     ),
     *of(
-        "cuda_reference/gemm/parts/common.cuh",
-        "cuda_reference and gemm",
+        "cuda_reference/gemm/parts/tile_io.cuh",
+        "cuda_reference and gemm and rasterized",
         ("C multiplied by alpha", "result += beta * c[", "result += alpha * c["),
         ("stride of another tensor", "out[row * stride.out.row", "out[row * stride.c.row"),
     ),
     *of(
         "cuda_reference/gemm/parts/launches.py",
-        "gemm_sizes and cuda_reference and z_order",
+        "gemm_sizes and cuda_reference and rasterized",
         ("more threads than the kernel allows", 'return config["BM"] //', 'return 2 * config["BM"] //'),
     ),
     *of(
-        "cuda_reference/gemm/naive.cuh",
-        "cuda_reference and gemm and naive",
-        ("last product dropped", "for (int k = 0; k < K; ++k)", "for (int k = 0; k < K - 1; ++k)"),
-        ("column test removed", "if (row >= M || col >= N) return;", "if (row >= M) return;"),
-    ),
-    *of(
         "cuda_reference/gemm/parts/tile_io.cuh",
-        "cuda_reference and gemm and (vectorized or double_buffered or async_copy)",
+        "cuda_reference and gemm and (rasterized or async_copy)",
         ("K tail test of A removed", "step, K - first_k - k(i));", "step, 4);"),
         (
             "rows of A past the end",
@@ -202,25 +186,13 @@ MUTANTS = [
         ("alignment of C untested", " && (c == nullptr || in_quads(c, stride.c))", ""),
     ),
     *of(
-        "cuda_reference/gemm/conflict_free.cuh",
-        "cuda_reference and gemm and conflict_free",
-        (
-            "barrier after the product removed",
-            "        __syncthreads();  // all threads have read it, the next may overwrite it\n",
-            "",
-        ),
-        ("two lanes own one thread tile", "lane / 2 % 4 * TM", "lane / 4 % 4 * TM"),
-        ("remap not one to one", "(row ^ (k & 4) * 4)", "(row | (k & 4) * 4)"),
-    ),
-    *of(
-        "cuda_reference/gemm/z_order.cuh",
-        "cuda_reference and gemm and z_order",
-        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
+        "cuda_reference/gemm/parts/z_order.cuh",
+        "cuda_reference and gemm and rasterized",
         ("a lane bit used twice", "lane >> bit & 1", "lane >> bit % 4 & 1"),
     ),
     *of(
-        "cuda_reference/gemm/double_buffered.cuh",
-        "cuda_reference and gemm and double_buffered",
+        "cuda_reference/gemm/parts/double_buffer.cuh",
+        "cuda_reference and gemm and rasterized",
         (
             "barrier removed",
             "                    B::put(buffers[now].b, b_quads);\n                    __syncthreads();\n",
@@ -234,8 +206,8 @@ MUTANTS = [
         ("buffers not exchanged", "now ^= 1;", ""),
     ),
     *of(
-        "cuda_reference/gemm/double_buffered.cuh",
-        "cuda_reference and gemm and (double_buffered or outside_the_tensors)",
+        "cuda_reference/gemm/parts/double_buffer.cuh",
+        "cuda_reference and gemm and (rasterized or outside_the_tensors)",
         ("last slice taken whole", "a_slices.fetch_tail(a_quads, last, K)", "a_slices.fetch_tail(a_quads, last, last + BK)"),
     ),
     *of(
@@ -295,31 +267,6 @@ MUTANTS = [
         ("waits for one slice too few", "cp_async_wait<STAGES - 2>();  // for", "cp_async_wait<STAGES - 1>();  // for"),
         ("K tail of A unguarded", "first_k + octet + k() < K ? 4 : 0);", "4);"),
         ("copies into the slice that is read", "a_copies.copy(buffers[free].a", "a_copies.copy(buffers[now].a"),
-    ),
-    *of(
-        "cuda_reference/gemm/tiled.cuh",
-        "cuda_reference and gemm and tiled",
-        ("barrier before the product removed", "        __syncthreads();  // the slice is complete\n", ""),
-        (
-            "barrier after the product removed",
-            "        __syncthreads();  // all threads have read it, the next may overwrite it\n",
-            "",
-        ),
-        ("K tail test of A removed", "row < M && k < K ?", "row < M ?"),
-        ("last product dropped", "for (int k = 0; k < K; k += BK)", "for (int k = 0; k < K - 1; k += BK)"),
-        ("one tile skipped", "    T sum[TM][TN] = {};", "    if (blockIdx.x == 1) return;\n    T sum[TM][TN] = {};"),
-        ("edge of the result untested", "if (first_row + row + m < M && first_col", "if (first_col"),
-        ("fp16 accumulate", "sum[m][n] += a[m] * b[n];", "sum[m][n] = (int)(4096 * (sum[m][n] + a[m] * b[n])) / 4096.0f;"),
-    ),
-    *of(
-        "cuda_reference/gemm/warp_tiled.cuh",
-        "cuda_reference and gemm and warp_tiled",
-        ("thread tiles overlap", "warp % (BN / WN) * WN + lane % 8 * TN", "warp % (BN / WN) * WN + lane % 4 * TN"),
-    ),
-    *of(
-        "cuda_reference/gemm/vectorized.cuh",
-        "cuda_reference and gemm and vectorized",
-        ("last slice dropped", "for (int k = 0; k < K; k += BK)", "for (int k = 0; k + BK < K; k += BK)"),
     ),
     *of(
         "cuda_reference/gemm/rasterized.cuh",

@@ -170,7 +170,7 @@ MUTANTS = [
         ("places of the first part counted", "part * LANES * CHUNK < elements", "0 < elements"),
     ),
     *of(
-        "cuda_reference/gemm/z_order.cuh",
+        "cuda_reference/gemm/parts/z_order.cuh",
         "test_cuda_cores and thin",
         ("lanes of narrow tiles beyond their columns", "bit % 2 == 0 && across < Own::ACROSS", "bit % 2 == 0"),
         ("lanes of low tiles beyond their rows", "down == Own::DOWN || (", "(down == 4 && Own::ACROSS == 8) || ("),

@@ -154,7 +154,7 @@ def test_unknown_names_exit_2(what, tmp_path):
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 def test_the_cuda_ladder_s_machine_code(tmp_path):
-    """90 % FFMA at the top, 128-bit shared loads from `vectorized` on, no spills."""
+    """90 % FFMA in the contenders, 128-bit shared loads from `vectorized` on, no spills."""
     run, rows = inspect("gemm", tmp_path)
     assert run.returncode == 0, run.stderr
     ladder = {row["design"]: row for row in rows if row["implementation"] == "cuda"}
@@ -162,7 +162,7 @@ def test_the_cuda_ladder_s_machine_code(tmp_path):
     names = list(ladder)
     for name in names[names.index("vectorized") :]:
         assert ladder[name]["shared_loads"].get("128", 0) >= 32, name
-    for name in ("double_buffered", "rasterized", "async_copy", "stream_k"):
+    for name in ("rasterized", "async_copy", "stream_k"):
         run, rows = inspect(f"gemm.{name}", tmp_path, "--config", "BM=128", "BN=256", "BK=8")
         assert next(row["ffma_share"] for row in rows if row["implementation"] == "cuda") >= 0.9, name
     shares = [ladder[name]["ffma_share"] for name in ("naive", "tiled", "vectorized", "double_buffered")]

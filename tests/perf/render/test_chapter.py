@@ -37,7 +37,7 @@ def test_the_diff_page_shows_what_changes():
     page = chapter.diff("vectorized", "conflict_free")
     assert page.startswith("# From vectorized to conflict_free\n") and "../gemm.md#conflict_free" in page
     changed = [line for line in page.splitlines() if line.startswith(("+", "-"))]
-    assert any("PaddedTile" in line for line in changed)
+    assert any("BM + 4" in line for line in changed)
 
 
 def test_speeds_have_every_design_and_the_vendor():
