@@ -1,13 +1,14 @@
 """The launches of gemm's lessons, all of which have the same tiles: so a table of the ladder compares techniques."""
 
-from tritonkernels.design import Design
-from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.work import of_tiles
+import torch
+
+from tritonkernels.lesson import lesson
 
 from ...launch import Kernel
 from .configs import SEED, SMALL, count_tiles, in_order, tiles
-from .launches import arguments, block_tile, threads, with_vector
+from .launches import arguments, threads, with_vector
 
+FLOAT32 = ((torch.float32, torch.float32),)  # (of the operands, of the result)
 TILES = tiles(SEED, SMALL)
 
 
@@ -23,7 +24,7 @@ def one_tile_a_block(kernel, space=TILES):
     def configs(problem, target):
         return in_order(space, target)
 
-    return Design(refuses=float32_only, configs=configs, launches=launches, work=of_tiles(lambda c: {"BK": 1} | block_tile(c)))
+    return lesson(configs, launches, FLOAT32)
 
 
 def in_quads(matrix):
