@@ -2,7 +2,8 @@
 
 `smoke` is small and ragged and reaches every operation, precision and layout class; `seeds` has the sizes that the seeds
 measured, and smaller ones in place of those that would take minutes without a GPU; `ladder` climbs the FP32 GEMM designs on
-squares, on a size whose rows are unaligned, and on two with few tiles; `precision` multiplies fp32 squares in every mode.
+squares, on a size whose rows are unaligned, and on two with few tiles; `hopper` climbs those of bf16 on squares, x W^T as in a
+linear layer; `precision` multiplies fp32 squares in every mode.
 
 Tensor-core products: `square`; `fp8`, squares of e4m3 without scales, with one each and with one a row, their sums in fp32 and
 "fast"; `skinny`, with few rows or columns or with much K; `llm`, Llama-3-8B's projections x W^T; `unaligned`, with sizes whose
@@ -140,6 +141,10 @@ SUITES = {
         *(gemm(size, size, size, gpu_only=True) for size in (1024, 2048, 4096, 8192, 4097)),
         gemm(1792, 1792, 4096, gpu_only=True),
         gemm(256, 256, 16384, gpu_only=True),
+    ),
+    "hopper": (
+        matmul(256, 128, 64, torch.bfloat16, b="col"),
+        *(matmul(size, size, size, torch.bfloat16, b="col", gpu_only=True) for size in (2048, 4096, 8192)),
     ),
     "precision": (
         *(in_mode(mode, matmul(128, 128, 128, precision=mode)) for mode in MODES),

@@ -26,6 +26,7 @@ HEADINGS = {
         "FP32 matrix products",
         "`gemm` in IEEE fp32 on CUDA cores: squares, a size that no vector divides (4097), and two shapes of few tiles.",
     ),
+    "hopper": ("Hopper's ladder", "`matmul` of bf16 squares, x W^T as in a linear layer, by every lesson and contender."),
     "precision": (
         "FP32 on tensor cores",
         "`matmul` of fp32 squares in each precision. The split modes have fp32 accuracy and are compared with cuBLAS SGEMM,"

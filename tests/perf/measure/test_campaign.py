@@ -132,6 +132,7 @@ def test_the_plan_in_order_of_worth(tmp_path):
         "torch",
         "seeds",
         "ladder",
+        "hopper",
         "precision",
         "gemv",
         "image",

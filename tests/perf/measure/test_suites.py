@@ -123,11 +123,12 @@ def test_tensor_core_suites_have_the_sizes_that_they_are_for():
     assert all(min(m, n) <= 64 or (m, n, k) == (256, 256, 65536) for m, n, k in sizes("skinny"))
     assert {m for m, *_ in sizes("llm")} == {1, 16, 256, 4096}
     assert {(k, n) for _, n, k in sizes("llm")} == {(4096, n) for n in (4096, 1024, 14336, 128256)} | {(14336, 4096)}
-    assert all(case.operands[1].layout == "col" for case in SUITES["llm"]), "W^T of a torch.nn.Linear"
+    assert {size for triple in sizes("hopper") for size in triple} == {2048, 4096, 8192}
+    assert all(case.operands[1].layout == "col" for suite in ("llm", "hopper") for case in SUITES[suite]), "W^T of a Linear"
     assert {size for triple in sizes("unaligned") for size in triple} == {4096, 4095, 4097, 1000, 333}
 
 
-@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "unaligned", "image", "grouped", "resnet50"])
+@pytest.mark.parametrize("suite", ["square", "skinny", "llm", "hopper", "unaligned", "image", "grouped", "resnet50"])
 def test_a_cpu_has_a_few_small_cases_of_each(suite):
     problems = [prepare(case).problem for case in SUITES[suite] if not case.gpu_only]
     assert problems and max(p.flops for p in problems) < 5e6
