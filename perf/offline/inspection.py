@@ -94,8 +94,11 @@ def show(op, target, rows, code=False):
             print(f"\n{row['implementation']} {row['design']}, the hot loop:", *row["listing"], sep="\n")
 
 
-def inspect(op, target, name=None, config=None):
-    """The facts of each design of the operation (or of the one named) in both packages, as dicts that JSON can hold."""
+def inspect(op, target, name=None, config=None, compiled=True):
+    """The facts of each design of the operation (or of the one named) in both packages, as dicts that JSON can hold.
+
+    Unless compiled, only its config and its predicted time, which take no compiler.
+    """
     import cuda_reference.launch
     import tritonkernels.launch
 
@@ -112,12 +115,15 @@ def inspect(op, target, name=None, config=None):
             try:
                 _, chosen = library.choose(call.problem, target, design.name, config)
                 row["config"] = as_dict(chosen)
-                compiled = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
-                code, facts = max(compiled, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
                 ranked = library.ranking(call.problem, target, design.name)
                 estimate = next(choice.estimate for choice in ranked if as_dict(choice.config) == as_dict(chosen))
                 if estimate is not None:  # of a lesson nothing is predicted
                     row |= {"predicted_s": estimate.seconds, "bound_by": estimate.bound_by}
+                if not compiled:
+                    yield row
+                    continue
+                kernels = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
+                code, facts = max(kernels, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
                 yield row | facts | _facts(call.problem, design, chosen, code, facts, target)
             except ConfigError:
                 nearest = configs.nearest(config, design, call.problem, target)

@@ -1,6 +1,6 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`rung`: what a rung of gemm's ladder gains over the one it builds on; `step`: the same of matmul's; `few`: its designs for few
+`ladder`: the speed of every rung in a few cases; `rung`: what one of gemm's gains over the one that it builds on; `step`: the same of matmul's; `few`: its designs for few
 tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and DRAM send; `others`: designs without a rung;
 `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far times
 can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes.
@@ -14,7 +14,7 @@ import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
-from . import architecture, measured, noise, packing, steps, table
+from . import architecture, compiled, ladder, measured, noise, packing, steps, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
@@ -30,6 +30,7 @@ def texts(slow=False):
     """{path: text} of the chapters and of the pages of diffs; slow: also the parts that need nvcc."""
     fillers = {
         "rung": rung,
+        "ladder": ladder.markdown,
         "step": steps.step,
         "few": steps.few,
         "clusters": steps.clusters,
@@ -48,7 +49,7 @@ def texts(slow=False):
         "imports": lambda op: architecture.drawing(),
     }
     if slow:
-        fillers |= {"inspect": inspected, "trace": traced}
+        fillers |= {"inspect": compiled.inspected, "trace": compiled.traced}
     pages = {PAGES / f"{name}.md": diff(before, name) for before, name in rungs() if before}
     return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | pages
 
@@ -65,6 +66,11 @@ def filled(text, fillers):
         )
 
     return MARKED.sub(fill, text)
+
+
+def has_other_code(text):
+    """Whether a part that needs nvcc is of other sources than today's."""
+    return not all(compiled.is_current(match[1], match[2], match[0]) for match in MARKED.finditer(text))
 
 
 def rungs(op="gemm"):
@@ -87,12 +93,17 @@ def rung(*words):
     cases = [case for case in measured.suites(LADDER)["ladder"] if case.name in words]
     body = []
     for package, title in measured.PACKAGES.items():
-        speeds = [{r.design: f"{r.tflops:.1f}" for r in case.of(package)} for case in cases]
-        body.append([title, *(" to ".join(own[x] for x in (before, name) if x in own) or "-" for own in speeds)])
+        body.append([title, *(_gain({r.design: r.tflops for r in case.of(package)}, before, name) for case in cases)])
     body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
     links = _files(name) + ([f"[the difference to `{before}`](gemm/{name}.md)"] if before else [])
     headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+
+
+def _gain(tflops, before, name):
+    if before in tflops and name in tflops:
+        return f"{tflops[before]:.1f} to {tflops[name]:.1f} ({tflops[name] / tflops[before] - 1:+.0%})"
+    return f"{tflops[name]:.1f}" if name in tflops else "-"
 
 
 def _files(name):
@@ -140,43 +151,3 @@ def speeds(gpu, suite):
 def errors_of(file):
     """The tables of `perf errors`, of a file of its records."""
     return errors.chapter(ROOT / file)
-
-
-def inspected(op, architecture):
-    """The table of `perf inspect`."""
-    from tritonkernels.target import Target
-
-    from ..offline import inspection
-
-    rows = [row for row in inspection.inspect(op, Target.named(architecture)) if "fault" not in row]
-    headings, body = inspection.table_of(rows)
-    return table.markdown(headings, body)
-
-
-def traced(op):
-    """The cost of each CUDA rung's accesses, counted in the emulation, with the seed's tile if it has that config."""
-    import torch
-
-    from cuda_reference.launch import LIBRARY
-    from cuda_reference.trace import trace
-    from tritonkernels.gemm import prepare
-    from tritonkernels.target import Target
-
-    a, b, c = torch.randn(256, 64), torch.randn(64, 256), torch.randn(256, 256)
-    call = prepare(a, b, c, beta=0.5)
-    seed = {"BM": 128, "BN": 128, "BK": 8}
-    body = []
-    for design in LIBRARY.designs(op):
-        configs = list(design.configs(call.problem, Target.named("simt")))
-        config = next((x for x in configs if seed.items() <= x.items()), configs[0])
-        accesses = [x for t in trace(*design.launches(call.problem, config, *call.parts[0])) for x in t.accesses]
-        columns = [(space, kind) for space in ("shared", "global") for kind in ("read", "write")]
-        body.append([design.name, *(_cost([x for x in accesses if (x.space, x.kind) == column]) for column in columns)])
-    headings = ["rung", "shared loads", "shared stores", "global loads", "global stores"]
-    return table.markdown(headings, body)
-
-
-def _cost(accesses):
-    """How many requests, and their total cost relative to the lowest possible for the same bytes."""
-    requests, units, ideal = (sum(getattr(x, name) for x in accesses) for name in ("requests", "units", "ideal_units"))
-    return f"{requests} requests, {units / ideal:.2f} x ideal" if requests else "-"

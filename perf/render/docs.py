@@ -4,14 +4,16 @@
 """
 
 import os
+import sys
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, gate, measured, plot, provenance, results, steps, support, torch_page
+from . import chapter, choice, designs, figures, gate, ladder, measured, plot, provenance, results, steps, support, torch_page
 from .drawings import DRAWINGS
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
 README = ROOT / "README.md"
+OTHER_CODE = "machine code of other sources than today's (perf docs --compile)"
 
 
 def add_arguments(parser):
@@ -26,10 +28,13 @@ def main(options, parser):
         os.environ["TRITONKERNELS_BACKEND"] = "gpu"  # before any kernel is imported: interpreted kernels cannot be compiled
     texts, pictures = _texts(options.compile), _pictures()
     changed, drawn, left_over = _stale_texts(texts), _stale_pictures(pictures), _leftovers(texts, pictures)
+    of_other_code = [path for path, text in texts.items() if chapter.has_other_code(text)]
     if options.check:
         stale = sorted({*changed, *drawn, *left_over})
-        print("\n".join(f"out of date: {path.relative_to(ROOT)}" for path in stale) or "up to date")
-        return 1 if stale else 0
+        lines = [f"out of date: {path.relative_to(ROOT)}" for path in stale]
+        lines += [f"{OTHER_CODE}: {path.relative_to(ROOT)}" for path in of_other_code]
+        print("\n".join(lines) or "up to date")
+        return 1 if lines else 0
     if drawn and not plot.available():
         parser.error("pictures need matplotlib: pip install 'tritonkernels[plot]'")
     written = changed | {path: picture.svg() for path, picture in drawn.items()}
@@ -38,14 +43,16 @@ def main(options, parser):
         path.write_text(text)
     for path in left_over:
         path.unlink()
-    return 0
+    for path in of_other_code:
+        print(f"{OTHER_CODE}: {path.relative_to(ROOT)}", file=sys.stderr)
+    return 1 if of_other_code else 0
 
 
 def _texts(slow=False):
     pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
     fillers = {
-        README: {"support": support.markdown, "gate": gate.markdown, "speed": results.of_readme},
-        DOCS / "guarantees.md": {"gate": gate.markdown},
+        README: {"ladder": ladder.of_readme, "gate": gate.in_short, "speed": results.of_readme},
+        DOCS / "running.md": {"support": support.markdown, "gate": gate.markdown},
         measured.RESULTS / "README.md": {"files": provenance.files, "sweeps": provenance.sweeps},
     }
     readmes = {path: chapter.filled(path.read_text(), own) for path, own in fillers.items()}

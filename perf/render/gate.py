@@ -1,4 +1,4 @@
-"""What gate.json says of the sources at hand: lines of README.md and docs/guarantees.md, a column of the README's versions."""
+"""What gate.json says of the sources at hand: lines of README.md and docs/running.md, a column of its versions."""
 
 import json
 import re
@@ -37,9 +37,18 @@ def markdown(*command, results=None):
     return "\n".join(lines) or "The gate has not been run yet."
 
 
+def in_short(*command, results=None):
+    """A line for each GPU: with each Triton the last pass, and what holds now."""
+    lines = {}
+    for record in _records(results):
+        lines.setdefault(record["gpu"], []).append(f"Triton {record['triton']}: {_in_short(record)}")
+    return "\n".join(f"- {gpu}, {'. '.join(own)}." for gpu, own in lines.items()) or "The gate has not been run yet."
+
+
 def outcome(triton, results=None):
     """The gate with that Triton in a table's cell: GPU, counts, day, commit."""
-    return "; ".join(_in_short(record) for record in _records(results) if record["triton"] == triton) or "not run"
+    cells = [f"{_gpu(record)}: {_in_short(record)}" for record in _records(results) if record["triton"] == triton]
+    return "; ".join(cells) or "not run"
 
 
 def _records(results):
@@ -124,7 +133,11 @@ def _in_short(gate):
         cut = f", {len(state.cut)} cut off" * bool(state.cut)
         counts = f"{state.passes:,} passed, {failures:,} failed{cut}"
         words.append(f"{'now ' * bool(words)}{len(state.done)} of {state.count} steps hold for these sources ({counts})")
-    return f"{gate['gpu'].removeprefix('NVIDIA ').partition(' ')[0]}: {'; '.join(words)}"
+    return "; ".join(words)
+
+
+def _gpu(gate):
+    return gate["gpu"].removeprefix("NVIDIA ").partition(" ")[0]
 
 
 def _is_of_now(name, step, left_out):

@@ -1,0 +1,37 @@
+"""An operation's rungs, a line each, with their speed in a few cases of a suite: the chapters' first table, and the README's."""
+
+from tritonkernels.launch import LIBRARY
+
+from . import measured, table
+
+CHAPTER = "docs/gemm.md"  # that the README's names lead to
+
+
+def markdown(gpu, suite, *words, link="`{0}`"):
+    """The speed of each of the operation's own designs. words: the cases' names, with _ for spaces, without what follows ","."""
+    cases = {}
+    for case in measured.suites(measured.RESULTS / gpu)[suite]:
+        cases.setdefault(case.name.partition(",")[0].replace(" ", "_"), case)
+    cases = [cases[word] for word in words]
+    op, body = cases[0].op, []
+    for rung in LIBRARY.operation(op).own:
+        cells = [_cell(case, rung.name) for case in cases]
+        if any(cell != _NONE for cell in cells):
+            body.append([link.format(rung.name), rung.summary, *cells])
+    vendor = measured.vendor_of(op)
+    body.append([vendor, "", *(f"{measured.us(case.vendor.median_ms)} us" for case in cases)])
+    headings = ["rung", "what it does", *(case.name.replace("x", " x ") for case in cases)]
+    caption = f"Speed relative to {vendor}, Triton / CUDA. {measured.origin(cases)}."
+    return f"{caption}\n\n{table.markdown(headings, body)}"
+
+
+def of_readme(*words):
+    return markdown(*words, link=f"[{{0}}]({CHAPTER}#{{0}})")
+
+
+_NONE = "- / -"
+
+
+def _cell(case, design):
+    speeds = [{r.design: f"{r.ratio_to_torch:.2f}" for r in case.of(package)} for package in measured.PACKAGES]
+    return " / ".join(own.get(design, "-") for own in speeds)
