@@ -1,9 +1,10 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`ladder`: the speed of every rung in a few cases; `rung`: what one of gemm's gains over the one that it builds on; `step`: the same of matmul's; `few`: its designs for few
-tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and DRAM send; `others`: designs without a rung;
-`measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far times
-can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes.
+`ladder`: the speed of every rung in a few cases; `rung`: what one of gemm's gains over the one that it builds on; `step`: the
+same of matmul's; `few`: its designs for few tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and
+DRAM send; `others`: designs without a rung; `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of
+designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and
+minutes (compiled.py).
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""An operation's rungs, a line each, with their speed in a few cases of a suite: the chapters' first table, and the README's."""
+"""An operation's rungs with their speed in a few cases of a suite: the first table of its chapter, and of the README."""
 
 from tritonkernels.launch import LIBRARY
 
@@ -8,7 +8,7 @@ CHAPTER = "docs/gemm.md"  # that the README's names lead to
 
 
 def markdown(gpu, suite, *words, link="`{0}`"):
-    """The speed of each of the operation's own designs. words: the cases' names, with _ for spaces, without what follows ","."""
+    """A row for each of the operation's own designs. words: the names of cases up to a comma, with _ for spaces."""
     cases = {}
     for case in measured.suites(measured.RESULTS / gpu)[suite]:
         cases.setdefault(case.name.partition(",")[0].replace(" ", "_"), case)
