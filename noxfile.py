@@ -2,7 +2,7 @@
 
     nox                      # all; each session takes some GB of disk where torch is a CUDA build
     nox -s "smoke(3.9.0)"    # one
-    make docs                # then: the README's table of what was run
+    make docs                # then: docs/running.md's table of what was run
 
 In a virtual environment of your own, without nox: python -m tests.support
 """

@@ -2,16 +2,13 @@
 
 `ladder`: the speed of every rung in a few cases; `rung`: what one of gemm's gains over the one that it builds on; `step`: the
 same of matmul's; `few`: its designs for few tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and
-DRAM send; `others`: designs without a rung; `measured`, `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of
+DRAM send; `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of
 designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and
 minutes (compiled.py).
 """
 
 import difflib
 import re
-
-import cuda_reference
-import tritonkernels
 
 from .. import ROOT
 from ..measure import errors
@@ -40,8 +37,6 @@ def texts(slow=False):
         "planes": steps.planes,
         "packed": packing.packed,
         "sent": steps.sent,
-        "others": others,
-        "measured": speeds,
         "errors": errors_of,
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
@@ -94,32 +89,23 @@ def rung(*words):
     cases = [case for case in measured.suites(LADDER)["ladder"] if case.name in words]
     body = []
     for package, title in measured.PACKAGES.items():
-        body.append([title, *(_gain({r.design: r.tflops for r in case.of(package)}, before, name) for case in cases)])
+        speeds = [{r.design: r.tflops for r in case.of(package)} for case in cases]
+        body.append([title, *(_gain([own[x] for x in (before, name) if x in own]) for own in speeds)])
     body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
     links = _files(name) + ([f"[the difference to `{before}`](gemm/{name}.md)"] if before else [])
     headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
 
 
-def _gain(tflops, before, name):
-    if before in tflops and name in tflops:
-        return f"{tflops[before]:.1f} to {tflops[name]:.1f} ({tflops[name] / tflops[before] - 1:+.0%})"
-    return f"{tflops[name]:.1f}" if name in tflops else "-"
+def _gain(tflops):
+    """The speeds of one rung, or of two and what the second gains."""
+    text = " to ".join(f"{x:.1f}" for x in tflops)
+    return f"{text} ({tflops[1] / tflops[0] - 1:+.0%})" if len(tflops) == 2 else text or "-"
 
 
 def _files(name):
     files = [f"tritonkernels/gemm/{name}.py", f"cuda_reference/gemm/{name}.cuh"]
     return [f"[{file}](../{file})" for file in files if (ROOT / file).exists()]
-
-
-def others(op):
-    """A line for each design of the operation that has no rung."""
-    rung_names = {name for _, name in rungs()}
-    designs = {
-        d.name: d for package in (cuda_reference, tritonkernels) for d in package.designs(op) if d.name not in rung_names
-    }
-    lines = [f"- `{name}`: {design.summary} ({', '.join(_files(name))})" for name, design in designs.items()]
-    return "\n".join(lines) or "None: every design is a rung above."
 
 
 def diff(before, after):
@@ -134,19 +120,6 @@ def difference(before, after):
     texts = (file.read_text().splitlines() for file in (before, after))
     lines = difflib.unified_diff(*texts, before.name, after.name, lineterm="", n=2)
     return [line.rstrip() for line in lines]
-
-
-def speeds(gpu, suite):
-    """TFLOP/s of each design in each case of a suite, and relative to the vendor's."""
-    cases = measured.suites(measured.RESULTS / gpu)[suite]
-    names = list(dict.fromkeys((r.implementation, r.design) for case in cases for r in case.designs))
-    columns = [
-        {(r.implementation, r.design): f"{r.tflops:.1f} ({r.ratio_to_torch:.2f})" for r in case.designs} for case in cases
-    ]
-    body = [[measured.PACKAGES[name[0]], name[1], *(own.get(name, "-") for own in columns)] for name in names]
-    body.append([measured.vendor_of(cases[0].op), "", *(f"{case.vendor.tflops:.1f}" for case in cases)])
-    headings = ["", "design", *(case.name.replace("x", " x ") for case in cases)]
-    return f"TFLOP/s, and in brackets relative to the vendor. {measured.origin(cases)}.\n\n{table.markdown(headings, body)}"
 
 
 def errors_of(file):

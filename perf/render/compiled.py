@@ -6,6 +6,7 @@ So they are made by `perf docs --compile` only. The last line of each has a dige
 
 import hashlib
 import json
+import re
 
 import torch
 import triton
@@ -30,7 +31,8 @@ def inspected(op, architecture):
     """The table of `perf inspect`, each design's two programs one below the other."""
     target = Target.named(architecture)
     rows = [row for name in _names(op) for row in inspection.inspect(op, target, name) if "fault" not in row]
-    made = f"{MADE_FROM.format(digest(op, architecture))} by Triton {triton.__version__} and nvcc {toolchain.nvcc().version}."
+    nvcc = re.search(r"cuda_([\d.]+)", toolchain.nvcc().version)[1].rstrip(".")
+    made = f"{MADE_FROM.format(digest(op, architecture))} by Triton {triton.__version__} and nvcc {nvcc}."
     return f"{table.markdown(*inspection.table_of(rows))}\n\n{made}"
 
 

@@ -1,4 +1,4 @@
-"""The README's table of the versions that the smoke tests run on, from the record of their last runs (tests/support.py),
+"""The table of the versions that the smoke tests run on, from the record of their last runs (tests/support.py),
 and of the gate's runs with each Triton."""
 
 import itertools

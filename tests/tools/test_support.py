@@ -1,4 +1,4 @@
-"""The versions in the README are those that the smoke tests ran on, and nox runs them on what pyproject.toml allows."""
+"""The versions in docs/running.md are those that the smoke tests ran on, and nox runs them on what pyproject.toml allows."""
 
 import importlib.util
 import json
