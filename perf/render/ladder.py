@@ -2,6 +2,7 @@
 
 from tritonkernels.launch import LIBRARY
 
+from ..measure import kernels
 from . import measured, table
 
 CHAPTER = "docs/gemm.md"  # that the README's names lead to
@@ -21,7 +22,9 @@ def markdown(gpu, suite, *words, link="`{0}`"):
     vendor = measured.vendor_of(op)
     body.append([vendor, "", *(f"{measured.us(case.vendor.median_ms)} us" for case in cases)])
     headings = ["rung", "what it does", *(case.name.replace("x", " x ") for case in cases)]
-    caption = f"Speed relative to {vendor}, Triton / CUDA. {measured.origin(cases)}."
+    own = [vars(r) for case in cases for r in case.designs if "." not in r.design]
+    older = "" if all(map(kernels.is_current, own)) else " Kernels have changed since."
+    caption = f"Speed relative to {vendor}, Triton / CUDA. {measured.origin(cases)}.{older}"
     return f"{caption}\n\n{table.markdown(headings, body)}"
 
 

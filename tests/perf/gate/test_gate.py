@@ -341,6 +341,7 @@ def test_what_holds_for_the_sources_at_hand(visit, step, tmp_path, planned, dige
     ]
     now = "now 1 of 3 steps hold for these sources (2 passed, 1 failed)"
     assert shown.outcome("3.6.0", tmp_path) == f"some: 6 passed, {date}, `def`; {now}"
+    assert shown.in_short(results=tmp_path) == f"- some gpu, Triton 3.6.0: 6 passed, {date}, `def`; {now}."
     planned(*names, "memcheck-gemm")
     assert "1 of 4 steps hold" in lines()[-1] and "1 in tests, 1 in memcheck" in lines()[-1], "a step that is new is not run"
 

@@ -12,7 +12,10 @@ def test_a_rung_says_what_it_gains_and_where_its_files_are():
     case = next(case for case in chapter.measured.suites(chapter.LADDER)["ladder"] if case.name == "1024x1024x1024")
     before, after = ({r.design: r.tflops for r in case.of("cuda")}[name] for name in ("naive", "tiled"))
     table = chapter.rung("naive", "tiled", "1024x1024x1024")
-    assert f"| CUDA | {before:.1f} to {after:.1f} ({after / before - 1:+.0%}) |" in table and f"| cuBLAS | {case.vendor.tflops:.1f} |" in table
+    assert (
+        f"| CUDA | {before:.1f} to {after:.1f} ({after / before - 1:+.0%}) |" in table
+        and f"| cuBLAS | {case.vendor.tflops:.1f} |" in table
+    )
     assert "(../cuda_reference/gemm/tiled.cuh)" in table and "(gemm/tiled.md)" in table
     assert " to " not in chapter.rung("naive", "1024x1024x1024").splitlines()[2]
 

@@ -35,6 +35,15 @@ def test_check_names_what_is_out_of_date_and_writes_nothing(folder, capsys, monk
     assert (folder / "page.md").read_text() == "old"
 
 
+def test_tables_of_other_machine_code_are_named_and_kept(folder, capsys, monkeypatch):
+    (folder / "page.md").write_text("new")
+    monkeypatch.setattr(docs, "_pictures", dict)
+    monkeypatch.setattr(docs.chapter, "has_other_code", lambda text: text == "new")
+    assert main(["docs"]) == 1 and "perf docs --compile" in capsys.readouterr().err
+    assert main(["docs", "--check"]) == 1
+    assert capsys.readouterr().out.splitlines() == [f"{docs.OTHER_CODE}: page.md"]
+
+
 def test_it_is_current_once_written(folder, capsys):
     pytest.importorskip("matplotlib")
     assert main(["docs"]) == 0 and main(["docs", "--check"]) == 0
