@@ -154,16 +154,19 @@ def test_unknown_names_exit_2(what, tmp_path):
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on this machine")
 def test_the_cuda_ladder_s_machine_code(tmp_path):
-    """90 % FFMA in the contenders, 128-bit shared loads from `vectorized` on, no spills."""
+    """90 % FFMA in the contenders, 128-bit shared loads from `tiled` on, no spills, and what docs/gemm.md says of loops."""
     run, rows = inspect("gemm", tmp_path)
     assert run.returncode == 0, run.stderr
+    rows = [row for row in rows if "." not in row["design"]]
     ladder = {row["design"]: row for row in rows if row["implementation"] == "cuda"}
-    assert all(row["stack_bytes"] == 0 for row in rows if "fault" not in row)
+    assert all(row["stack_bytes"] == 0 for row in rows)
     names = list(ladder)
-    for name in names[names.index("vectorized") :]:
+    for name in names[names.index("tiled") :]:
         assert ladder[name]["shared_loads"].get("128", 0) >= 32, name
     for name in ("rasterized", "async_copy", "stream_k"):
         run, rows = inspect(f"gemm.{name}", tmp_path, "--config", "BM=128", "BN=256", "BK=8")
         assert next(row["ffma_share"] for row in rows if row["implementation"] == "cuda") >= 0.9, name
     shares = [ladder[name]["ffma_share"] for name in ("naive", "tiled", "vectorized", "double_buffered")]
     assert shares == sorted(shares), "each of these rungs leaves fewer other instructions in the loop"
+    loops = [ladder[name]["hot_loop"] for name in ("vectorized", "conflict_free", "z_order")]
+    assert loops == loops[:1] * 3, "only addresses differ"
