@@ -1,5 +1,5 @@
-// Shared by all conv2d kernels: sizes, strides, and reading of inputs. out (N, K, P, Q) = input (N, C, H, W) * weight
-// (K, C/groups, R, S), all of one type T: float, double, __half or __nv_bfloat16.
+// Shared by conv2d's contenders: their tiles, and reading of inputs. Operands and result are all of one type T: float, double,
+// __half or __nv_bfloat16.
 #pragma once
 #include <cstring>
 #include <type_traits>
@@ -7,27 +7,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../../common/index.cuh"
-#include "../../common/structs.cuh"
 #include "../../common/vector.cuh"
+#include "geometry.cuh"
 
 namespace conv2d {
-
-struct Geometry {
-    int N, C, H, W, K, R, S, P, Q;
-    int step_h, step_w, padding_h, padding_w, dilation_h, dilation_w, groups;
-
-    __device__ __forceinline__ int c_per_group() const { return C / groups; }
-    __device__ __forceinline__ int k_per_group() const { return K / groups; }
-};
-
-// NCHW, NHWC and CHWN are three sets of strides.
-struct Strides {
-    ImagesStrides input;
-    FiltersStrides weight;
-    VectorStrides bias;
-    ImagesStrides out;
-};
 
 // block -> (image, group, block of KT output channels, tile row, tile column), the last fastest; the first output of each.
 struct Tile {
