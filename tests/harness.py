@@ -46,8 +46,8 @@ def built(shapes, make):
 THROUGH = {  # of another operation's designs, those that stand for all of them: of float32, as the cases are
     ("tritonkernels", "conv2d"): ("matmul.pipelined",),
     ("cuda_reference", "conv2d"): ("matmul.cuda_cores",),
-    ("tritonkernels", "conv2d_input"): ("direct", "implicit_gemm"),
-    ("cuda_reference", "conv2d_input"): ("direct", "implicit_gemm"),
+    ("tritonkernels", "conv2d_input"): ("depthwise", "implicit_gemm"),
+    ("cuda_reference", "conv2d_input"): ("depthwise", "implicit_gemm"),
 }
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
