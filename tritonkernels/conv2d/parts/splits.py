@@ -46,6 +46,12 @@ def count_positions(N, P, Q, WIDE: tl.constexpr):
 
 
 @triton.jit
+def element(index, C, R, S):
+    """(k, c, r, s) of elements of a weight, s fastest."""
+    return index // S // R // C, index // S // R % C, index // S % R, index % S
+
+
+@triton.jit
 def _add_splits_kernel(
     sums, out: Filters, total, splits, C, R, S, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr, WIDE: tl.constexpr
 ):
@@ -56,7 +62,7 @@ def _add_splits_kernel(
         total = tl.cast(total, tl.int64)  # of one element it is a constant
     inside = index < total
     result = sum_of_splits(sums + index, inside, splits, total, BLOCK_S)
-    k, c, r, s = index // S // R // C, index // S // R % C, index // S % R, index % S
+    k, c, r, s = element(index, C, R, S)
     out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
     tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
 
