@@ -33,6 +33,7 @@ OURS = ("tritonkernels", "cuda_reference", "perf", "tests")
 SUITE = (
     "tests/designs/test_language.py",
     "tests/designs/test_designs.py",
+    "tests/designs/test_lessons.py",
     "tests/designs/test_offsets.py",
     "tests/designs/test_special_values.py",
     "tests/designs/test_gemm_ladder.py",

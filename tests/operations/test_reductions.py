@@ -264,7 +264,7 @@ def test_the_other_operation_s_designs_are_ranked_as_there(library, monkeypatch)
 
 @each_package
 def test_names(library):
-    """No designs of a third operation; conv2d_input, which has none of its own, has conv2d's contenders under the same names."""
+    """No designs of a third operation; conv2d_input, without any of its own, has conv2d's contenders under their names."""
     own = {rung.name for rung in library.operation("matmul").own if rung.is_in(library.package)}
     assert {name.removeprefix("matmul.") for name in reduced(library, "conv2d", "matmul")} == own
     assert library.names("conv2d_input") == tuple(d.name for d in library.designs("conv2d") if not d.is_lesson)
