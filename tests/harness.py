@@ -159,9 +159,9 @@ def twins(library, op):
 one_of_each_program = short(lambda library, op, design: design not in twins(library, op))
 
 
-def runnable_designs(*ops):
+def runnable_designs(*ops, kind="contender"):
     """Those of designs() that this machine can run."""
-    return [p for p in designs(*ops) if not p.marks]
+    return [p for p in designs(*ops, kind=kind) if not p.marks]
 
 
 def changed(config, numbers):

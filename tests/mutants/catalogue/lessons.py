@@ -30,11 +30,11 @@ _HALO = (
     ("a piece before the row", "in_row && w >= 0 && w + PIECE", "in_row && w + PIECE"),
     ("a piece of a strided row", "stride.input.w == 1 && is_aligned16", "is_aligned16"),
     ("a piece at any address", "stride.input.w == 1 && is_aligned16(from)", "stride.input.w == 1"),
-    ("bias past the last channel", "bias != nullptr && first_k + k < g.K ?", "bias != nullptr ?"),
     ("channels past the last written", "        if (first_k + k < g.K)\n            out[", "            out["),
     ("rows past the last written", "if (p >= g.P || q >= g.Q) return;", "if (q >= g.Q) return;"),
     ("columns past the last written", "if (p >= g.P || q >= g.Q) return;", "if (p >= g.P) return;"),
 )
+_BIAS = ("bias past the last channel", "bias != nullptr && first_k + k < g.K ?", "bias != nullptr ?")
 _INSIDE = (
     ("above the image is not zero", "h >= 0 && h < g.H &&", "h < g.H &&"),
     ("below the image is not zero", "h >= 0 && h < g.H &&", "h >= 0 &&"),
@@ -71,11 +71,22 @@ MUTANTS = [
         _LANES,
         ("x read before it is there", "        __syncthreads();  // the piece of x is complete\n", ""),
         ("x overwritten early", "        __syncthreads();  // all warps have read it, the next may overwrite it\n", ""),
-        ("rows past the last read", "min(m, M - 1)", "m"),
         ("rows past the last written", "lane > 0 || m >= M", "lane > 0"),
         ("every lane writes", "lane > 0 || m >= M", "m >= M"),
         ("x past the last piece", "const int count = min(STAGE, N - first);", "const int count = STAGE;"),
     ),
+    *of(
+        "cuda_reference/gemv/staged_x.cuh",
+        "test_no_access and cuda_reference-gemv",
+        ("rows past the last read", "min(m, M - 1)", "m"),
+    ),
+    *of(
+        "cuda_reference/conv2d/direct.cuh",
+        "test_no_access and cuda_reference-conv2d",
+        ("filters past the last", "if (first_k + k < g.K) sum[k] +=", "sum[k] +="),
+        _BIAS,
+    ),
+    *of("cuda_reference/conv2d/prefetched.cuh", "test_no_access and cuda_reference-conv2d", _BIAS),
     *of(
         "tritonkernels/conv2d/naive.py",
         "test_lessons and tritonkernels-conv2d-naive",
@@ -106,7 +117,6 @@ MUTANTS = [
         *_HALO,
         ("barrier after staging removed", "        __syncthreads();  // the halo is complete\n", ""),
         ("barrier before staging removed", "        __syncthreads();  // all threads have read the previous channel\n", ""),
-        ("filters past the last", "if (first_k + k < g.K) sum[k] +=", "sum[k] +="),
     ),
     *of(
         "cuda_reference/conv2d/prefetched.cuh",
