@@ -45,7 +45,7 @@ class Twin:
 
     @property
     def before(self):
-        """The design that it builds on: the one that the operation's chapter names, else the one that its summary begins with, as
+        """The design that it builds on: the one that the chapter names, else the one that its summary begins with, as
         in "warp_per_row with 128-bit loads", else its neighbour; None for the first."""
         named = {name: before for before, name in chapter.rungs(self.op)}
         twins = {twin.rung.name: twin for twin in of(self.op)}
