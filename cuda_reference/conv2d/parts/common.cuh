@@ -46,12 +46,13 @@ template <class T> __device__ __forceinline__ Sum<T> bias_or_zero(const T* bias,
     return bias != nullptr ? Sum<T>(bias[k * stride.bias.step]) : Sum<T>(0);
 }
 
-// PIECE inputs from (h, w) on, side by side, widened into 16-byte aligned shared memory: one 128-bit load where aligned.
+// PIECE inputs from (h, w) on, side by side and aligned, widened into 16-byte aligned shared memory: one 128-bit load where
+// all are in the image.
 template <class T>
 __device__ __forceinline__ void stage_piece(Sum<T>* to, const T* plane, int h, int w, const Geometry& g, const Strides& stride) {
     Sum<T> wide[PIECE<T>];
     const T* from = plane + h * stride.input.h + w;
-    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W && stride.input.w == 1 && is_aligned16(from)) {
+    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W) {
         const uint4 bits = *reinterpret_cast<const uint4*>(from);
         T piece[PIECE<T>];
         std::memcpy(piece, &bits, sizeof bits);
