@@ -53,14 +53,14 @@ class Counted(NamedTuple):
 
 
 def counted(shapes, target):
-    """The Counted runs of shapes that were Timed on a GPU, but those of designs that refuse by now and of configs that are not
-    legal any more."""
+    """The Counted runs of shapes that were Timed on a GPU, but those of lessons, of designs that refuse by now, and of configs
+    that are not legal any more."""
     return [run for shape in shapes for package, runs in shape.runs.items() for run in _counted(shape, package, runs, target)]
 
 
 def _counted(shape, package, runs, target):
     problem = shape.problem
-    designs = {design.name: design for design in library(package).designs(problem.op)}
+    designs = {design.name: design for design in library(package).designs(problem.op) if not design.is_lesson}
 
     @functools.cache
     def configs(name):
