@@ -59,7 +59,6 @@ THREE_TAPS = {
 ONE_FILTER = {"one pixel", "one filter a channel", "one filter an odd channel"}
 GEOMETRIES = {  # that designs of conv2d do not take
     "cuda_reference": {
-        "prefetched": {"halo beyond shared memory"},
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - ONE_TAP,
