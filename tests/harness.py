@@ -44,6 +44,8 @@ def built(shapes, make):
 
 
 THROUGH = {  # of another operation's designs, those that stand for all of them: of float32, as the cases are
+    ("tritonkernels", "gemm"): ("matmul.cuda_cores",),
+    ("cuda_reference", "gemm"): ("matmul.cuda_cores",),
     ("tritonkernels", "conv2d"): ("matmul.pipelined",),
     ("cuda_reference", "conv2d"): ("matmul.cuda_cores",),
     ("tritonkernels", "conv2d_input"): ("depthwise", "implicit_gemm"),
