@@ -79,7 +79,7 @@ tiled(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ 
         a_slice.load(a + first_row * of_a.row + k * of_a.col, of_a, M - first_row, K - k);
         b_slice.load(b + k * of_b.row + first_col * of_b.col, of_b, K - k, N - first_col);
         __syncthreads();  // the slices are complete
-#pragma unroll 2  // a step's fragments are loaded while those before are multiplied; for four steps registers do not suffice
+#pragma unroll 2  // more steps at once do not fit the registers
         for (int step = 0; step < BK; step += F) {
             nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, F, F, F, T, typename ASlice::Layout> a_part[WM / F];
 #pragma unroll
