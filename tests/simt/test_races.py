@@ -19,7 +19,8 @@ SHAPES = {
     "conv2d_bias": ((2, 5, 20, 17),),
 }
 ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests/designs/test_gemm_ladder.py traces these
-TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[1:] not in ELSEWHERE]
+EVERY = designs(*SHAPES) + designs(*SHAPES, kind="lesson")
+TRACED = [p for p in EVERY if p.values[0] is LIBRARY and p.values[1:] not in ELSEWHERE]
 
 
 @thorough  # in `make test`, any order of threads gives the same bits (test_designs_in_the_emulation.py)
