@@ -33,6 +33,7 @@ OURS = ("tritonkernels", "cuda_reference", "perf", "tests")
 SUITE = (
     "tests/designs/test_language.py",
     "tests/designs/test_designs.py",
+    "tests/designs/test_lessons.py",
     "tests/designs/test_offsets.py",
     "tests/designs/test_special_values.py",
     "tests/designs/test_gemm_ladder.py",
@@ -43,6 +44,7 @@ SUITE = (
     "tests/designs/matmul/test_warp_specialized_code.py",
     "tests/designs/matmul/test_multiples.py",
     "tests/designs/matmul/test_narrow.py",
+    "tests/designs/matmul/test_wmma.py",
     "tests/designs/matmul/test_split_k.py",
     "tests/designs/matmul/test_split_k_cuda.py",
     "tests/designs/matmul/test_stream_k.py",
