@@ -1,6 +1,6 @@
-"""Matrix product on tensor cores, tiled (tl.dot): a program owns a BLOCK_M x BLOCK_N tile of C and walks K in slices of BLOCK_K.
+"""Matrix product on tensor cores, tiled (tl.dot): a program owns a BLOCK_M x BLOCK_N tile of C and walks K, a slice at a time.
 
-A slice of A and one of B are loaded, staged in shared memory and multiplied, then the next ones. Each element loaded is used
+BLOCK_K of A and of B are loaded, staged in shared memory and multiplied, then the next. Each element loaded is used
 BLOCK_N times (of A) or BLOCK_M times (of B): per k a tile of 128 x 128 reads 256 elements for 16384 multiply-adds, one for 64,
 where single fragments of 16 x 16 read one for 8. tl.dot of 16-bit slices is the block-level spelling of what the CUDA twin
 writes out: Triton gives each warp its part of the tile, swizzles shared memory and issues mma.sync, or on Hopper wgmma.
