@@ -71,6 +71,7 @@ def test_chunks_only_where_strides_allow(precision):
     """tiled copies 16 bytes at a time where rows, or columns, are whole chunks and begin at one, else single elements."""
     (a, b), kwargs = call(precision, None)
     odd_pitch, apart = random(80, 145, dtype=a.dtype)[:, :144], random(80, 288, dtype=a.dtype)[:, ::2]
+    shifted = random(80, 152, dtype=a.dtype)[:, 1:145]
     wide = random(80, 1, dtype=a.dtype)  # layout_of calls one column "row", whatever its stride
     for operands, whole in (
         ((a, b), True),
@@ -80,6 +81,7 @@ def test_chunks_only_where_strides_allow(precision):
         ((a[:, :-1], b[:-1]), False),
         ((odd_pitch, b), False),
         ((apart, b), False),
+        ((shifted, b), False),
         ((wide, b[:1]), False),
     ):
         (found,) = trace(launch_of("tiled", operands, kwargs))
