@@ -90,6 +90,14 @@ def test_chunks_only_where_strides_allow(precision):
         run_checked(LIBRARY, "matmul", "tiled", *operands, **kwargs)
 
 
+@pytest.mark.parametrize("name", DESIGNS)
+def test_no_races_over_several_slices(name):
+    """No order of whole threads shows that a slice, or a fragment, is overwritten too early: a warp's lanes wait for each
+    other at each product."""
+    (found,) = trace(launch_of(name, *call("fp16", "fp32", m=20, n=24, k=100)))
+    assert [str(race) for race in found.races] == []
+
+
 def test_what_needs_which_architecture():
     args, kwargs = call("bf16", None)
     problem = prepare("matmul", *args, **kwargs).problem

@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/tiled.cuh",
-        "test_races and matmul and tiled",
+        "test_wmma and races",
         (
             "slices overwritten too early",
             "        __syncthreads();  // all threads have read them, the next may overwrite them\n",
@@ -42,7 +42,6 @@ MUTANTS = [
             "        __syncwarp();  // all lanes have read it, the next may overwrite it\n",
             "",
         ),
-        left="a race that no order of whole threads shows; test_races.py, which traces their accesses, does",
     ),
     *of(
         "tritonkernels/matmul/tiled.py",
