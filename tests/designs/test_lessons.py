@@ -48,10 +48,12 @@ LESSONS = [
     for rung in library.operation(op).own
     if rung.kind == "lesson" and rung.is_in(library.package)
 ]
-NEIGHBOURS = [
-    (package, op, before, name)
-    for (package, op, before), (p, o, name) in itertools.pairwise(LESSONS)
-    if (package, op) == (p, o)
+NEIGHBOURS = [  # rungs of one ladder with no other between them
+    (library.package, op, before.name, rung.name)
+    for library in LIBRARIES
+    for op in OPS
+    for before, rung in itertools.pairwise(rung for rung in library.operation(op).own if rung.is_in(library.package))
+    if before.kind == rung.kind == "lesson"
 ]
 NOT_PLAIN = {  # what it has, and a call with that
     "gemm": {},

@@ -20,7 +20,6 @@ ALL = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8"} | PLANES 
 PRECISIONS = {  # that designs of matmul do not have
     "cuda_reference": {
         "naive": {"ieee", "fp8"} | PLANES,
-        "tiled": {"ieee", "fp8"} | PLANES | BITS,
         "pipelined": {"ieee", "fp8"} | PLANES | BITS,
         "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
@@ -32,7 +31,6 @@ PRECISIONS = {  # that designs of matmul do not have
         "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
     },
     "tritonkernels": {
-        "tiled": PLANES,
         "pipelined": PLANES,
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
         "warp_specialized": {"fp16", "ieee", "fp64", "int8", "uint8"} | PLANES | BITS,  # fp16 with sums in fp16
