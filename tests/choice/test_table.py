@@ -125,8 +125,8 @@ def test_a_call_runs_what_the_table_says_and_explain_tells(package, file, fresh)
     assert (told["design"], told["config"], told["chosen_by"]) == ("rasterized", as_dict(candidate[1]), "tuned table")
     assert package.configs("gemm", a, b)[0] == told["config"], "the one that the call uses first"
     torch.testing.assert_close(package.gemm(a, b), a @ b)
-    named = package.explain("gemm", a, b, design="tiled")
-    assert (named["design"], named["chosen_by"]) == ("tiled", "caller")
+    named = package.explain("gemm", a, b, design="split_k")
+    assert (named["design"], named["chosen_by"]) == ("split_k", "caller")
     assert package.explain("gemm", a, b, config=named["config"])["chosen_by"] == "caller"
     assert package.explain("gemm", a[:10], b)["chosen_by"] == "model", "10 rows are another class"
 
