@@ -114,7 +114,7 @@ def selected(options, device):
 
 
 def _ranked(library, problem, target, names):
-    """The Choices of the designs of these names that take the problem, lessons too; without names, of all that a call may get."""
+    """The Choices of the designs of these names that take the problem, also of lessons; without names, of all contenders."""
     if names is None:
         return library.ranking(problem, target)
     willing = {design.name for design in library.designs(problem.op) if design.refuses(problem, target) is None}
