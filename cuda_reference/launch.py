@@ -73,7 +73,7 @@ def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):
 
 @dataclass(frozen=True)
 class Kernel:
-    """The template of a kernel, as "conv2d::direct<{T}, {KT}, {STAGED}>" of conv2d/direct.cuh, and of its parameters those of
+    """The template of a kernel, as "gemv::vectorized<{A}, {X}, {ROWS}>" of gemv/vectorized.cuh, and of its parameters those of
     which all values in `space` are built together; a call builds its own."""
 
     template: str

@@ -44,10 +44,12 @@ def built(shapes, make):
 
 
 THROUGH = {  # of another operation's designs, those that stand for all of them: of float32, as the cases are
+    ("tritonkernels", "gemm"): ("matmul.cuda_cores",),
+    ("cuda_reference", "gemm"): ("matmul.cuda_cores",),
     ("tritonkernels", "conv2d"): ("matmul.pipelined",),
     ("cuda_reference", "conv2d"): ("matmul.cuda_cores",),
-    ("tritonkernels", "conv2d_input"): ("direct", "implicit_gemm"),
-    ("cuda_reference", "conv2d_input"): ("direct", "implicit_gemm"),
+    ("tritonkernels", "conv2d_input"): ("depthwise", "implicit_gemm"),
+    ("cuda_reference", "conv2d_input"): ("depthwise", "implicit_gemm"),
 }
 SMALL = {  # a problem of each operation
     "gemm": ((16, 16), (16, 16)),
@@ -159,9 +161,9 @@ def twins(library, op):
 one_of_each_program = short(lambda library, op, design: design not in twins(library, op))
 
 
-def runnable_designs(*ops):
+def runnable_designs(*ops, kind="contender"):
     """Those of designs() that this machine can run."""
-    return [p for p in designs(*ops) if not p.marks]
+    return [p for p in designs(*ops, kind=kind) if not p.marks]
 
 
 def changed(config, numbers):

@@ -1,7 +1,11 @@
 """Lessons: designs that teach one technique each. They are used by name, never chosen, and take plain problems only."""
 
+import torch
+
 from .design import Design, takes_everything
 from .problem import dtype_name
+
+OF_16_BITS = tuple((dtype, out) for dtype in (torch.float16, torch.bfloat16) for out in (dtype, torch.float32))
 
 
 def lesson(configs, launches, types, refuses=takes_everything):

@@ -283,6 +283,14 @@ class Conv2dProblem(Problem):
         return self.n * self.k * self.p * self.q
 
     @property
+    def extras(self):
+        found = {
+            f"{self.groups} groups": self.groups != 1,
+            f"precision {self.precision}": self.precision != FLOAT_PRECISION.get(self.dtype),
+        }
+        return tuple(what for what, is_so in found.items() if is_so)
+
+    @property
     def flops(self):
         """Also the gradients', which have the same products."""
         per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias

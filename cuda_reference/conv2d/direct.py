@@ -1,31 +1,30 @@
-"""conv2d, direct: the configs and launches of direct.cuh."""
+"""conv2d, direct: the configs and launches of direct.cuh, and what it refuses."""
 
-from tritonkernels.conv2d.parts.shapes import STAGED_BYTES, TILE, tiles_of_outputs
-from tritonkernels.design import Design
+import torch
 
-from ..launch import Kernel
-from .parts.operands import TYPES, arguments
-from .parts.tiles import SPACE, THREADS, tile_bytes, work_of_tiles
+from tritonkernels.conv2d.parts.shapes import STAGED_BYTES, TILE, halo_bytes, tiles_of_outputs
+from tritonkernels.lesson import lesson
 
-KERNEL = Kernel(
-    "conv2d::direct<{T}, {KT}, {STAGED}>", [config | {"STAGED": staged} for config in SPACE for staged in (True, False)]
-)
+from ..launch import Kernel, configs_of
+from .parts.operands import arguments
+
+SPACE = configs_of("KT", (4,), (8,), (16,))
+KERNEL = Kernel("conv2d::direct<{KT}>", SPACE)
+
+
+def tile_bytes(problem):
+    """Shared memory of a channel's halo, in pieces of 16 bytes, of which the first may begin three columns earlier."""
+    return halo_bytes(problem, TILE, 16, before=3)
+
+
+def refuses(problem, target):
+    needed = tile_bytes(problem)
+    return f"a channel's inputs take {needed} bytes of shared memory, of {STAGED_BYTES}" if needed > STAGED_BYTES else None
 
 
 def launches(problem, config, *tensors):
-    shared_bytes = tile_bytes(problem)
-    staged = shared_bytes <= STAGED_BYTES
-    parameters = {"T": TYPES[problem.dtype], "STAGED": staged, **config}
     grid = (tiles_of_outputs(problem, TILE, config["KT"]),)
-    yield KERNEL.launch(parameters, grid, THREADS, arguments(problem, *tensors), shared_bytes if staged else 0)
+    yield KERNEL.launch(config, grid, 32, arguments(problem, *tensors), tile_bytes(problem))
 
 
-def work(problem, config, target):
-    """Of each channel, a trip for its halo if that is staged, and one for each tap."""
-    shared_bytes = tile_bytes(problem)
-    staged = shared_bytes <= STAGED_BYTES
-    steps = problem.terms + staged * problem.c // problem.groups
-    return work_of_tiles(problem, config, target, steps, shared_bytes * staged)
-
-
-DESIGN = Design(configs=lambda problem, target: SPACE, launches=launches, work=work)
+DESIGN = lesson(lambda problem, target: SPACE, launches, ((torch.float32, torch.float32),), refuses)

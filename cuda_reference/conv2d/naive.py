@@ -1,23 +1,19 @@
-"""conv2d, naive: the launches of naive.cuh."""
+"""conv2d, naive: the launches of naive.cuh. A block takes THREADS outputs."""
 
-from tritonkernels.conv2d.parts.work import of_outputs, strip
-from tritonkernels.design import Design
+import torch
+
+from tritonkernels.lesson import lesson
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import arguments
 
-THREADS = 128
-KERNEL = Kernel("conv2d::naive<{T}, {THREADS}>")
+SPACE = configs_of("THREADS", (128,))
+KERNEL = Kernel("conv2d::naive<{THREADS}>", SPACE)
 
 
 def launches(problem, config, *tensors):
-    grid = (ceil_div(problem.outputs, THREADS),)
-    yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, arguments(problem, *tensors))
+    threads = config["THREADS"]
+    yield KERNEL.launch(config, (ceil_div(problem.outputs, threads),), threads, arguments(problem, *tensors))
 
 
-def work(problem, config, target):
-    piece = strip(problem, 1, THREADS)
-    return (of_outputs(problem, target, ceil_div(problem.outputs, THREADS), THREADS, piece, 1, problem.terms, THREADS),)
-
-
-DESIGN = Design(configs=lambda problem, target: configs_of("THREADS", (THREADS,)), launches=launches, work=work)
+DESIGN = lesson(lambda problem, target: SPACE, launches, types=((torch.float32, torch.float32),))

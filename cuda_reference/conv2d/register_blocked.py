@@ -3,11 +3,11 @@
 import torch
 
 from tritonkernels.conv2d.parts.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
+from tritonkernels.conv2d.parts.work import of_outputs
 from tritonkernels.design import Design
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
-from .parts.tiles import work_of_tiles
 
 SPACE = configs_of("KT", (3,), (4,), (6,), (8,), (16,))
 THREADS = 128
@@ -48,7 +48,10 @@ def work(problem, config, target):
     channels, channel_bytes = staged(problem, config)
     of_group = problem.c // problem.groups
     steps = of_group * ceil_div(channel_bytes, 16 * THREADS) + ceil_div(of_group, channels)
-    return work_of_tiles(problem, config, target, steps, channels * channel_bytes, BIG_TILE, THREADS)
+    kt = config["KT"]
+    given = tiles_of_outputs(problem, BIG_TILE, kt), THREADS, (*BIG_TILE, 1), kt, steps
+    registers = 40 + BIG_TILE[0] * BIG_TILE[1] * kt // THREADS
+    return (of_outputs(problem, target, *given, registers=registers, shared=channels * channel_bytes),)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

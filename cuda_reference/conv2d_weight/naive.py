@@ -1,24 +1,19 @@
-"""conv2d_weight, naive: the launches of naive.cuh."""
+"""conv2d_weight, naive: the launches of naive.cuh. A block takes THREADS elements of the weight."""
 
-from tritonkernels.conv2d_weight.parts.work import of_elements
-from tritonkernels.design import Design
+import torch
 
-from ..conv2d.parts.operands import TYPES
+from tritonkernels.lesson import lesson
+
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import arguments
 
-THREADS = 128
-KERNEL = Kernel("conv2d_weight::naive<{T}, {THREADS}>")
+SPACE = configs_of("THREADS", (128,))
+KERNEL = Kernel("conv2d_weight::naive<{THREADS}>", SPACE)
 
 
 def launches(problem, config, *operands):
-    tensors, structs = arguments(problem, *operands)
-    grid = (ceil_div(problem.outputs, THREADS),)
-    yield KERNEL.launch({"T": TYPES[problem.dtype], **config}, grid, THREADS, (*tensors, *structs))
+    (tensors, structs), threads = arguments(problem, *operands), config["THREADS"]
+    yield KERNEL.launch(config, (ceil_div(problem.outputs, threads),), threads, (*tensors, *structs))
 
 
-def work(problem, config, target):
-    return (of_elements(problem, THREADS, THREADS),)
-
-
-DESIGN = Design(configs=lambda problem, target: configs_of("THREADS", (THREADS,)), launches=launches, work=work)
+DESIGN = lesson(lambda problem, target: SPACE, launches, types=((torch.float32, torch.float32),))

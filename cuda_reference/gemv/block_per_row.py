@@ -10,5 +10,4 @@ DESIGN = design_of_rows(
     Kernel("gemv::block_per_row<{A}, {X}, {WARPS}, {UNROLL}>", SPACE),
     threads=lambda config: 32 * config["WARPS"],
     lanes=lambda config: 32 * config["WARPS"],
-    streams=True,
 )

@@ -1,27 +1,26 @@
-// GEMV, naive: a thread per row.
+// GEMV, naive: a thread per row, one column after the other. out (M) = alpha A (M, N) x (N) + beta y (M).
 //
 // Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
 // each; the caches must keep the rest until it is needed. Contiguous columns it reads well. It is the baseline of the
 // others. Mirrors tritonkernels/gemv/naive.py.
 #pragma once
-#include "../common/overlap.cuh"
-#include "parts/row.cuh"
+#include "../common/structs.cuh"
 
 namespace gemv {
 
-template <class A, class X, int THREADS>
+// y is null where beta is 0: it is never read then.
+template <int THREADS>
 __global__ void __launch_bounds__(THREADS)
-naive(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
-      X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride) {
-    wait_for_earlier_kernels();
-    const int index = blockIdx.x * THREADS + threadIdx.x;
-    if (index >= rows) return;
-    const Row row(index, M);
-    const A* a_row = row.of(a, stride.a);
-    const X* x_row = row.of(x, stride.x);
-    Sum<X> sum = 0;
-    for (int n = 0; n < N; ++n) sum += Sum<X>(a_row[n * stride.a.col]) * Sum<X>(x_row[n * stride.x.step]);
-    store(sum, row, y, scale, out, alpha, beta, stride);
+naive(const float* __restrict__ a, const float* __restrict__ x, const float* __restrict__ y, float* __restrict__ out, int M, int N,
+      float alpha, float beta, MatrixStrides of_a, VectorStrides of_x, VectorStrides of_y, VectorStrides of_out) {
+    const int m = blockIdx.x * THREADS + threadIdx.x;
+    if (m >= M) return;
+    const float* row = a + m * of_a.row;
+    float sum = 0.0f;
+    for (int n = 0; n < N; ++n) sum += row[n * of_a.col] * x[n * of_x.step];
+    sum *= alpha;
+    if (y != nullptr) sum += beta * y[m * of_y.step];
+    out[m * of_out.step] = sum;
 }
 
 }  // namespace gemv

@@ -10,5 +10,4 @@ DESIGN = design_of_rows(
     Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}>", SPACE),
     threads=lambda config: config["THREADS"],
     lanes=lambda config: config["LANES"],
-    streams=True,
 )

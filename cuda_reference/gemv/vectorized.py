@@ -8,5 +8,4 @@ DESIGN = design_of_rows(
     KERNEL,
     threads=lambda config: 32 * config["ROWS"],
     lanes=lambda config: 32,
-    streams=True,
 )

@@ -1,9 +1,9 @@
 """Matrix product, tile_loop: the config and launches of tile_loop.cuh."""
 
-from tritonkernels.lesson import lesson
+from tritonkernels.lesson import OF_16_BITS, lesson
 
 from ..launch import config_of
-from .parts.hopper import LESSON_TYPES, kernel, launches_by_tma, refuses
+from .parts.hopper import kernel, launches_by_tma, refuses
 
 _KERNEL = kernel("tile_loop", "{BM}, {BN}, {STAGES}")
 
@@ -16,4 +16,4 @@ def _launches(problem, config, a, b, c, bias, out):
     return launches_by_tma(_KERNEL, 3 * 128, problem, config, a, b, c, out)
 
 
-DESIGN = lesson(_configs, _launches, LESSON_TYPES, refuses)
+DESIGN = lesson(_configs, _launches, OF_16_BITS, refuses)

@@ -1,162 +1,114 @@
-// Matrix product on tensor cores, tiled (nvcuda::wmma): the warps of a block share slices of a BM x BN x BK tile; each multiplies
-// FM x FN fragments.
+// Matrix product on tensor cores, tiled (nvcuda::wmma): a block owns BM x BN of C and walks K in slices of BK through shared
+// memory; a warp owns 32 x 64 of it, 2 x 4 fragments.
 //
-// In `naive` a 16 x 16 warp tile reads 32 elements per k from global memory for 256 multiply-adds, and waits for each. A 128 x
-// 128 block tile reads 256 for 16384, an eighth per multiply-add, in 16-byte vectors where strides allow, and the next slice is
-// loaded into registers while one is multiplied. From shared memory a 32 x 64 warp tile reads 96 elements per k for 2048
-// multiply-adds, three eighths.
+// In `naive` a warp reads 32 elements per k from global memory for 16 x 16 multiply-adds, one for 8. Here a block of 128 x 128
+// reads 256 for 16384, one for 64: an eighth of the traffic. From shared memory a warp reads 96 elements per k for 2048
+// multiply-adds, one for 21, because each fragment of A is multiplied by 4 of B, and each of B by 2 of A.
 //
-// Rows of the shared slices are skewed: with a pitch of 128 bytes all rows of a fragment would begin in the same bank.
-//
-// 8-bit fragments are fastest with contiguous k (A by rows, B by columns): ldmatrix cannot transpose bytes, so other layouts are
-// read byte by byte.
+// Slices lie in shared memory as their matrices do in global memory, by rows or by columns, and move 16 bytes at a time where
+// these are aligned. Each line is 16 bytes longer than the slice: 8 lines of one fragment then begin in different banks, where
+// lines of 128 or 256 bytes would all begin in the same one, and a read would take 8 times as long.
 // Mirrors tritonkernels/matmul/tiled.py.
 #pragma once
-#include "../common/overlap.cuh"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <mma.h>
+
+#include <type_traits>
+
+#include "../common/index.cuh"
+#include "../common/structs.cuh"
 #include "../common/vector.cuh"
-#include "parts/epilogue.cuh"
-#include "parts/operands.cuh"
 
 namespace matmul {
 
-// A ROWS x COLS slice in shared memory, by rows or by columns as in global memory: OUTER lines of INNER contiguous elements.
-template <class Element, int ROWS, int COLS, class Layout, bool K_INSIDE, int THREADS> struct SkewedTile {
-    static constexpr bool BY_ROWS = std::is_same<Layout, row_major>::value;
-    static constexpr int OUTER = BY_ROWS ? ROWS : COLS, INNER = BY_ROWS ? COLS : ROWS;
-    // A line of an 8-bit fragment is 16 bytes, but load_matrix_sync needs an alignment of 32, so these fragments are stored in
-    // panels of their width. There 8 lines use each bank once, without skew.
-    static constexpr int PANEL = sizeof(Element) == 1 ? 16 : INNER;
-    // A read of a 16-bit fragment, or of a 32-bit one with contiguous k, takes 16 bytes of 8 lines each; of others, 32 bytes of
-    // 4 lines. With this skew the lines of one read lie in different banks.
-    static constexpr bool EIGHT_LINES = sizeof(Element) == 2 || (sizeof(Element) == 4 && K_INSIDE);
-    static constexpr int PITCH = PANEL + (sizeof(Element) == 1 ? 0 : EIGHT_LINES ? 16 : 32) / sizeof(Element);
-    static constexpr int E = 16 / sizeof(Element);  // elements in a vector
-    static constexpr int VECTORS = ROWS * COLS / E / THREADS;
-    static_assert(INNER % E == 0 && ROWS * COLS % (E * THREADS) == 0, "every thread carries the same number of vectors");
+// ROWS x COLS of a matrix in shared memory: LINES of LENGTH elements, rows or columns.
+template <class T, int ROWS, int COLS, bool BY_ROWS, int THREADS> struct Slice {
+    static constexpr int LINES = BY_ROWS ? ROWS : COLS, LENGTH = BY_ROWS ? COLS : ROWS, PITCH = LENGTH + 8;
+    static constexpr int CHUNK = 16 / sizeof(T);
+    static_assert(PITCH * sizeof(T) % 128 == 16, "a line begins 4 banks after the one before");
+    static_assert(LENGTH % CHUNK == 0 && LINES * LENGTH % (CHUNK * THREADS) == 0, "every thread copies as many chunks");
+    using Layout = std::conditional_t<BY_ROWS, nvcuda::wmma::row_major, nvcuda::wmma::col_major>;
 
-    __align__(32) Element elements[INNER / PANEL * OUTER * PITCH];
+    __align__(32) T elements[LINES][PITCH];
 
-    __device__ __forceinline__ static int outer(int i) { return (threadIdx.x + i * THREADS) / (INNER / E); }
-    __device__ __forceinline__ static int inner(int i) { return (threadIdx.x + i * THREADS) % (INNER / E) * E; }
-    __device__ __forceinline__ static int place(int outer, int inner) {
-        return (inner / PANEL * OUTER + outer) * PITCH + inner % PANEL;
-    }
+    __device__ const T* at(int row, int col) const { return BY_ROWS ? &elements[row][col] : &elements[col][row]; }
 
-    __device__ __forceinline__ const Element* at(int row, int col) const {
-        return elements + (BY_ROWS ? place(row, col) : place(col, row));
-    }
-
-    // Loads a slice from `from`, where the matrix has `rows` and `cols` left; zeros past its edges, which add nothing to a sum.
-    // For lines aligned to 16 bytes and whole vectors long. put() stores the vectors in shared memory.
-    __device__ __forceinline__ static void fetch(uint4 (&vectors)[VECTORS], const Element* from, int rows, int cols,
-                                                 int64_t pitch) {
+    // Copies what begins at `from`, where the matrix has `rows` x `cols` left; zeros past its edges, which add nothing to a sum.
+    __device__ __forceinline__ void load(const T* from, MatrixStrides stride, int rows, int cols) {
+        const int64_t line = BY_ROWS ? stride.row : stride.col, step = BY_ROWS ? stride.col : stride.row;
+        const int lines = BY_ROWS ? rows : cols, length = BY_ROWS ? cols : rows;
+        if (step == 1 && line % CHUNK == 0 && length % CHUNK == 0 && is_aligned16(from)) {
 #pragma unroll
-        for (int i = 0; i < VECTORS; ++i) {
-            const bool inside = outer(i) < (BY_ROWS ? rows : cols) && inner(i) < (BY_ROWS ? cols : rows);
-            vectors[i] = make_uint4(0, 0, 0, 0);
-            if (inside) vectors[i] = *reinterpret_cast<const uint4*>(from + outer(i) * pitch + inner(i));
-        }
-    }
-
-    __device__ __forceinline__ void put(const uint4 (&vectors)[VECTORS]) {
-#pragma unroll
-        for (int i = 0; i < VECTORS; ++i) *reinterpret_cast<uint4*>(elements + place(outer(i), inner(i))) = vectors[i];
-    }
-
-    // The same for any strides, element by element; neighbouring lanes read contiguous elements in either layout.
-    __device__ __forceinline__ void fill(const Element* from, int rows, int cols, int64_t stride_row, int64_t stride_col) {
-#pragma unroll 4
-        for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
-            const int row = stride_row == 1 ? i % ROWS : i / COLS, col = stride_row == 1 ? i / ROWS : i % COLS;
-            elements[BY_ROWS ? place(row, col) : place(col, row)] =
-                row < rows && col < cols ? from[row * stride_row + col * stride_col] : Element{};
+            for (int i = threadIdx.x * CHUNK; i < LINES * LENGTH; i += THREADS * CHUNK) {
+                const int at_line = i / LENGTH, place = i % LENGTH;
+                uint4 chunk = make_uint4(0, 0, 0, 0);
+                if (at_line < lines && place < length)
+                    chunk = *reinterpret_cast<const uint4*>(from + at_line * line + place);
+                *reinterpret_cast<uint4*>(&elements[at_line][place]) = chunk;
+            }
+        } else {
+            for (int i = threadIdx.x; i < LINES * LENGTH; i += THREADS) {
+                const int at_line = i / LENGTH, place = i % LENGTH;
+                const bool inside = at_line < lines && place < length;
+                elements[at_line][place] = inside ? from[at_line * line + place * step] : T(0.0f);
+            }
         }
     }
 };
 
-template <class Operand, class Sum, int BM, int BN, int BK, int WARPS_M, int WARPS_N, class LayoutA, class LayoutB, class Out,
-          bool VECTOR>
-__global__ void __launch_bounds__(32 * WARPS_M * WARPS_N, VECTOR ? 16 / (WARPS_M * WARPS_N) : 1)  // 128 registers a thread
-tiled(const typename Operand::Element* __restrict__ a, const typename Operand::Element* __restrict__ b,
-      const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha,
-      Scalar<Sum> beta, int activation, Strides stride) {
-    wait_for_earlier_kernels();
-    using Element = typename Operand::Element;
-    constexpr int THREADS = 32 * WARPS_M * WARPS_N;
-    constexpr int F = Operand::K == 4 ? 8 : 16;  // fragments are F x F: 8 x 8 x 4 of double, else 16 x 16 x 16 or 8
-    constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N, FM = WM / F, FN = WN / F;
-    // Unrolled, a step's fragments are loaded while the previous ones are multiplied. Only 16-bit types leave enough registers,
-    // and not on sm_75.
-#if __CUDA_ARCH__ == 750
-    constexpr int UNROLL = 1;
-#else
-    constexpr int UNROLL = sizeof(Element) == 2 ? BK / Operand::K : 1;
-#endif
-    static_assert(BM % (WARPS_M * F) == 0 && BN % (WARPS_N * F) == 0 && BK % Operand::K == 0, "fragments cover the slices");
-    using ATile = SkewedTile<Element, BM, BK, LayoutA, std::is_same<LayoutA, row_major>::value, THREADS>;
-    using BTile = SkewedTile<Element, BK, BN, LayoutB, std::is_same<LayoutB, col_major>::value, THREADS>;
-    __shared__ ATile a_tile;
-    __shared__ BTile b_tile;
-    __shared__ __align__(32) Sum fragment_tile[WARPS_M * WARPS_N][F][F];
+template <class T, class Out, int BM, int BN, int BK, bool A_BY_ROWS, bool B_BY_ROWS>
+__global__ void __launch_bounds__(BM / 32 * (BN / 64) * 32, 2)  // 2 blocks an SM: 128 registers a thread
+tiled(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, Out* __restrict__ out, int M, int N, int K,
+      float alpha, float beta, MatrixStrides of_a, MatrixStrides of_b, MatrixStrides of_c, MatrixStrides of_out) {
+    constexpr int F = 16, WM = 32, WN = 64, WARPS_N = BN / WN, WARPS = BM / WM * WARPS_N;
+    static_assert(BM % WM == 0 && BN % WN == 0 && BK % F == 0, "fragments of 16 x 16 x 16 cover the slices");
+    using ASlice = Slice<T, BM, BK, A_BY_ROWS, 32 * WARPS>;
+    using BSlice = Slice<T, BK, BN, B_BY_ROWS, 32 * WARPS>;
+    __shared__ ASlice a_slice;
+    __shared__ BSlice b_slice;
+    __shared__ __align__(32) float staged[WARPS][F][F];
 
-    const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN);
-    const int tile = blockIdx.x % (tiles_m * tiles_n), batch = blockIdx.x / (tiles_m * tiles_n);
-    const int first_row = tile / tiles_n * BM, first_col = tile % tiles_n * BN;
-    const int warp = threadIdx.x / 32, row = warp / WARPS_N * WM, col = warp % WARPS_N * WN;  // of the warp tile in the block's
-    a += batch * stride.a.batch + first_row * stride.a.row;
-    b += batch * stride.b.batch + first_col * stride.b.col;
+    const int tiles_n = ceil_div(N, BN), first_row = blockIdx.x / tiles_n * BM, first_col = blockIdx.x % tiles_n * BN;
+    const int warp = threadIdx.x / 32, row = warp / WARPS_N * WM, col = warp % WARPS_N * WN;  // of its tile in the block's
 
-    uint4 a_next[ATile::VECTORS], b_next[BTile::VECTORS];
-    const auto fetch = [&](int k_left) {
-        ATile::fetch(a_next, a, M - first_row, k_left, ATile::BY_ROWS ? stride.a.row : stride.a.col);
-        BTile::fetch(b_next, b, k_left, N - first_col, BTile::BY_ROWS ? stride.b.row : stride.b.col);
-    };
-    Accumulator<Operand, F, F, Sum> sum[FM][FN];
+    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, F, F, F, float> sum[WM / F][WN / F];
 #pragma unroll
-    for (int i = 0; i < FM * FN; ++i) nvcuda::wmma::fill_fragment(sum[i / FN][i % FN], Sum(0));
-
-    if (VECTOR) fetch(K);
-    for (int k_left = K; k_left > 0; k_left -= BK) {
-        if (VECTOR) {
-            a_tile.put(a_next);
-            b_tile.put(b_next);
-        } else {
-            a_tile.fill(a, M - first_row, k_left, stride.a.row, stride.a.col);
-            b_tile.fill(b, k_left, N - first_col, stride.b.row, stride.b.col);
-        }
-        a += BK * stride.a.col;
-        b += BK * stride.b.row;
-        __syncthreads();  // the slice is complete
-        if (VECTOR) fetch(k_left - BK);  // past K: zeros
-#pragma unroll UNROLL
-        for (int step = 0; step < BK; step += Operand::K) {
-            FragmentA<Operand, F, F, LayoutA> a_fragment[FM];
+    for (int i = 0; i < WM / F * (WN / F); ++i) nvcuda::wmma::fill_fragment(sum[i / (WN / F)][i % (WN / F)], 0.0f);
+    for (int k = 0; k < K; k += BK) {
+        a_slice.load(a + first_row * of_a.row + k * of_a.col, of_a, M - first_row, K - k);
+        b_slice.load(b + k * of_b.row + first_col * of_b.col, of_b, K - k, N - first_col);
+        __syncthreads();  // the slices are complete
+#pragma unroll 2  // more steps at once do not fit the registers
+        for (int step = 0; step < BK; step += F) {
+            nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, F, F, F, T, typename ASlice::Layout> a_part[WM / F];
 #pragma unroll
-            for (int m = 0; m < FM; ++m) load<Operand>(a_fragment[m], a_tile.at(row + m * F, step), ATile::PITCH);
+            for (int m = 0; m < WM / F; ++m) load_matrix_sync(a_part[m], a_slice.at(row + m * F, step), ASlice::PITCH);
 #pragma unroll
-            for (int n = 0; n < FN; ++n) {
-                FragmentB<Operand, F, F, LayoutB> b_fragment;
-                load<Operand>(b_fragment, b_tile.at(step, col + n * F), BTile::PITCH);
+            for (int n = 0; n < WN / F; ++n) {
+                nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, F, F, F, T, typename BSlice::Layout> b_part;
+                load_matrix_sync(b_part, b_slice.at(step, col + n * F), BSlice::PITCH);
 #pragma unroll
-                for (int m = 0; m < FM; ++m) multiply_add<Operand, false>(sum[m][n], a_fragment[m], b_fragment);
+                for (int m = 0; m < WM / F; ++m) mma_sync(sum[m][n], a_part[m], b_part, sum[m][n]);
             }
         }
-        __syncthreads();  // all threads have read the slice: the next may overwrite it
+        __syncthreads();  // all threads have read them, the next may overwrite them
     }
 
-    const Epilogue<Sum, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
-    Sum(&mine)[F][F] = fragment_tile[warp];
-#pragma unroll 1  // one copy of the epilogue's code, not FM * FN
-    for (int f = 0; f < FM * FN; ++f) {
+    // Which lane holds which element of a fragment is not specified: each goes through shared memory.
 #pragma unroll
-        for (int i = 0; i < FM * FN; ++i)
-            if (i == f) nvcuda::wmma::store_matrix_sync(&mine[0][0], sum[i / FN][i % FN], F, nvcuda::wmma::mem_row_major);
-        __syncwarp();
-        for (int i = threadIdx.x % 32; i < F * F; i += 32) {
-            const int to_row = first_row + row + f / FN * F + i / F, to_col = first_col + col + f % FN * F + i % F;
-            if (to_row < M && to_col < N) epilogue.store(mine[i / F][i % F], to_row, to_col);
+    for (int f = 0; f < WM / F * (WN / F); ++f) {
+        const int m = f / (WN / F), n = f % (WN / F);
+        store_matrix_sync(&staged[warp][0][0], sum[m][n], F, nvcuda::wmma::mem_row_major);
+        __syncwarp();  // the fragment is complete
+        for (int e = threadIdx.x % 32; e < F * F; e += 32) {
+            const int i = first_row + row + m * F + e / F, j = first_col + col + n * F + e % F;
+            if (i >= M || j >= N) continue;
+            float result = alpha * staged[warp][e / F][e % F];
+            if (c != nullptr) result += beta * float(c[i * of_c.row + j * of_c.col]);
+            out[i * of_out.row + j * of_out.col] = Out(result);
         }
-        __syncwarp();
+        __syncwarp();  // all lanes have read it, the next may overwrite it
     }
 }
 

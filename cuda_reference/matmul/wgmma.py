@@ -1,10 +1,10 @@
 """Matrix product, wgmma: the config and launches of wgmma.cuh."""
 
-from tritonkernels.lesson import lesson
+from tritonkernels.lesson import OF_16_BITS, lesson
 
 from ..launch import config_of
 from .parts.arguments import mma_types
-from .parts.hopper import BK, LESSON_TYPES, along_k, kernel, refuses, result
+from .parts.hopper import BK, along_k, kernel, refuses, result
 from .parts.space import tiles
 
 _KERNEL = kernel("wgmma", "{BM}, {BN}")
@@ -23,4 +23,4 @@ def _launches(problem, config, a, b, c, bias, out):
     yield _KERNEL.launch(config | mma_types(problem), grid, 128, (a, b, *pitches, *result(problem, c, out)), shared_bytes)
 
 
-DESIGN = lesson(_configs, _launches, LESSON_TYPES, refuses)
+DESIGN = lesson(_configs, _launches, OF_16_BITS, refuses)

@@ -37,7 +37,7 @@ constexpr int element_bits = 8 * sizeof(typename Fragment::storage_element_type)
 
 // The address of this lane's storage element i.
 template <class Fragment> size_t offset(int i, unsigned ldm, bool by_rows) {
-    const unsigned element = i * warpSize + simt::lane(), row = element / Fragment::cols,
+    const unsigned element = i * warpSize + lane_of(simt::lane()), row = element / Fragment::cols,
                    col = element % Fragment::cols, pitch = ldm / packed<typename Fragment::element_type>;
     return by_rows ? size_t(row) * pitch + col : size_t(col) * pitch + row;
 }

@@ -1,7 +1,9 @@
 // The WMMA fragments, and the elements that each lane holds.
 //
 // The hardware's map of elements to lanes is unspecified, so any one-to-one map will do: storage element i of lane l is number
-// 32 * i + l in row-major order. A storage element is one element, or 8 neighbours along K of u4 and s4, or 32 of b1.
+// 32 * i + 31 - l in row-major order. Not 32 * i + l: kernels go through a stored fragment so, and where each lane read only
+// what it had stored itself, a missing barrier would not show. A storage element is one element, or 8 neighbours along K of u4
+// and s4, or 32 of b1.
 #pragma once
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
@@ -9,6 +11,12 @@
 
 namespace nvcuda {
 namespace wmma {
+namespace detail {
+
+// The lane of a storage element by its number modulo 32, and the other way round.
+inline int lane_of(int number) { return warpSize - 1 - number; }
+
+}  // namespace detail
 
 struct matrix_a;
 struct matrix_b;

@@ -57,7 +57,7 @@ template <int M, int N, int K, class T, class C, class D, experimental::bmmaBitO
     Factor a[M * DEPTH], b[DEPTH * N];
     Sum sum[M * N];
     const auto of_lane = [warp](int element) -> const Operands<T, C, D>& {
-        return *static_cast<const Operands<T, C, D>*>(warp[element % warpSize].operand);
+        return *static_cast<const Operands<T, C, D>*>(warp[lane_of(element % warpSize)].operand);
     };
     for (int i = 0; i < M * DEPTH; ++i) a[i] = operand<T>(of_lane(i).a[i / warpSize]);
     for (int i = 0; i < DEPTH * N; ++i) b[i] = operand<T>(of_lane(i).b[i / warpSize]);

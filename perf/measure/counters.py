@@ -104,14 +104,21 @@ def selected(options, device):
         for implementation in options.implementation:
             library = importlib.import_module(f"{contenders.PACKAGES[implementation]}.launch").LIBRARY
             problem, found = library.operation(case.op).prepare(*args, **kwargs).problem, {}
-            for choice in library.ranking(problem, library.target(device)):
+            for choice in _ranked(library, problem, library.target(device), options.design):
                 config = as_dict(choice.config)
                 if all(str(config.get(name)) == value for name, value in options.config):
                     found.setdefault(choice.design.name, []).append(config)
             for design, configs in found.items():
-                if options.design is None or design in options.design:
-                    yield from ([implementation, case.op, case.name, design, config] for config in configs[: options.configs])
+                yield from ([implementation, case.op, case.name, design, config] for config in configs[: options.configs])
         yield ["torch", case.op, case.name, None, None]
+
+
+def _ranked(library, problem, target, names):
+    """The Choices of the designs of these names that take the problem, also of lessons; without names, of all contenders."""
+    if names is None:
+        return library.ranking(problem, target)
+    willing = {design.name for design in library.designs(problem.op) if design.refuses(problem, target) is None}
+    return [choice for name in names if name in willing for choice in library.ranking(problem, target, name)]
 
 
 def counted(text):

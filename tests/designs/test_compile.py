@@ -21,8 +21,9 @@ from tritonkernels.target import Target
 ARCHITECTURES = ("sm_90", "sm_80", "sm_100", "sm_120")
 FEW_WORDS = 8  # bytes of spills allowed outside the hot loop: ptxas accepts them to fit one more block on an SM
 FEW_WORDS_WIDE = 64  # with 64-bit offsets, which cost registers
-TRITON_DESIGNS = [p for p in designs(compiled=True) if p.values[0].package == "tritonkernels"]
-CUDA_DESIGNS = [p for p in designs() if p.values[0].package == "cuda_reference"]
+EVERY = [*designs(compiled=True), *designs(compiled=True, kind="lesson")]
+TRITON_DESIGNS = [p for p in EVERY if p.values[0].package == "tritonkernels"]
+CUDA_DESIGNS = [p for p in EVERY if p.values[0].package == "cuda_reference"]
 
 
 def refuses_all(library, op, design, target):

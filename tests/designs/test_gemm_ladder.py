@@ -11,7 +11,7 @@ from tests.harness import prepare, random, run_checked, short
 from tritonkernels import numerics
 from tritonkernels.target import Target
 
-RUNGS = LIBRARY.names("gemm")
+RUNGS = [rung.name for rung in LIBRARY.operation("gemm").own]
 LESSONS = RUNGS[: RUNGS.index("rasterized")]
 CONFLICT_FREE = RUNGS[RUNGS.index("conflict_free") :]  # the later ones keep its promise
 EDGES = (1, 7, 8, 9, 127, 128, 129)

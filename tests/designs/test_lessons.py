@@ -2,6 +2,7 @@
 nothing written outside; used by name only; refused where the problem is not plain."""
 
 import difflib
+import functools
 import itertools
 from pathlib import Path
 
@@ -14,9 +15,13 @@ from tests.harness import (
     LAYOUTS,
     LIBRARIES,
     SMALL,
+    Size,
     available_on,
     built,
+    channels_last,
+    cropped,
     designs,
+    gradient_call,
     prepare,
     random,
     refusal,
@@ -43,11 +48,45 @@ LESSONS = [
     for rung in library.operation(op).own
     if rung.kind == "lesson" and rung.is_in(library.package)
 ]
-NEIGHBOURS = [
-    (package, op, before, name)
-    for (package, op, before), (p, o, name) in itertools.pairwise(LESSONS)
-    if (package, op) == (p, o)
+NEIGHBOURS = [  # rungs of one ladder with no other between them
+    (library.package, op, before.name, rung.name)
+    for library in LIBRARIES
+    for op in OPS
+    for before, rung in itertools.pairwise(rung for rung in library.operation(op).own if rung.is_in(library.package))
+    if before.kind == rung.kind == "lesson"
 ]
+NOT_PLAIN = {  # what it has, and a call with that
+    "gemm": {},
+    "matmul": {
+        "a batch of 2": (((2, 16, 16), (2, 16, 16)), {}),
+        "an activation": (SMALL["matmul"], {"activation": "relu"}),
+    },
+    "gemv": {
+        "a batch of 2": (((2, 16, 16), (16,)), {}),
+        "offsets of more than 32 bits": (((2**20, 2**12), (2**12,)), {}),
+        "float16 into float16": (SMALL["gemv"], {"dtype": torch.float16}),
+    },
+    "conv2d": {
+        "2 groups": (((1, 2, 8, 8), (2, 1, 3, 3)), {"groups": 2}),
+        "precision tf32": (SMALL["conv2d"], {"precision": "tf32"}),
+        "offsets of more than 32 bits": (((1, 1, 2**16, 2**15), (1, 1, 3, 3)), {}),
+    },
+    "conv2d_weight": {
+        "2 groups": (((1, 2, 8, 8), Size((2, 1, 3, 3)), (1, 2, 6, 6)), {"groups": 2}),
+        "float64 into float64": (SMALL["conv2d_weight"], {"dtype": torch.float64}),
+    },
+}
+for op in PRODUCTS:
+    NOT_PLAIN[op]["offsets of more than 32 bits"] = (((2**20, 2**12), (2**12, 8)), {})
+ON_EDGES = (
+    "tile exact",
+    "tile + 1",
+    "even filter, asymmetric",
+    "padding beyond the filter",
+    "stride",
+    "dilation beyond the filter",
+    "many output channels",
+)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 products = pytest.mark.parametrize("library, op, design", designs(*PRODUCTS, kind="lesson"))
 
@@ -102,23 +141,80 @@ def test_operands_in_any_layout(library, op, design, device, layout):
         run_checked(library, op, design, a, b, c=c, alpha=0.5, beta=-2.0, **options)
 
 
-@products
+@on_devices
+@pytest.mark.parametrize("library, op, design", designs("gemv", kind="lesson"))
+def test_gemv_of_any_size(library, op, design, device):
+    """In every config: the interpreter has one of its own."""
+    available_on(library, device)
+    chosen, target = {d.name: d for d in library.designs(op)}[design], library.target(torch.empty(0, device=device))
+    for m, n in (*cases.GEMV_SIZES, *cases.EMPTY_GEMVS):
+        a, x, y = (random(*shape, device=device) for shape in ((m, n), (n,), (m,)))
+        for config in chosen.configs(prepare(op, a, x).problem, target):
+            run_checked(library, op, design, a, x, config=config)
+            run_checked(library, op, design, a, x, y, alpha=-1.5, beta=0.5, config=config)
+
+
+@on_devices
+@pytest.mark.parametrize("library, op, design", designs("gemv", kind="lesson"))
+def test_gemv_of_any_layout(library, op, design, device):
+    available_on(library, device)
+    for layout in LAYOUTS:
+        a, (x,), (y,) = (layout(random(*shape, device=device)) for shape in ((37, 141), (1, 141), (1, 37)))
+        run_checked(library, op, design, a, x, y, alpha=0.5, beta=-2.0)
+    run_checked(library, op, design, a, x[:1].expand(141), y[:1].expand(37), beta=1.0)
+
+
+@short(lambda name: name in ON_EDGES)
+@on_devices
+@pytest.mark.parametrize("name", cases.CONVOLUTIONS)
+@pytest.mark.parametrize("library, op, design", designs("conv2d", "conv2d_weight", kind="lesson"))
+def test_convolutions(library, op, design, device, name):
+    """Of one group; CUDA's direct and prefetched refuse what is beyond shared memory, too."""
+    available_on(library, device)
+    make = functools.partial(random, device=device)
+    image, weight, kwargs = cases.CONVOLUTIONS[name]
+    args = [make(*image), make(*weight), make(weight[0])]
+    if op == "conv2d_weight":
+        args, kwargs = gradient_call(op, name, make)
+    call = prepare(op, *args, **kwargs)
+    chosen, target = {d.name: d for d in library.designs(op)}[design], library.target(call.result.device)
+    if why := chosen.refuses(call.problem, target):
+        assert "groups" in why or (name, design) in (("halo beyond shared memory", d) for d in ("direct", "prefetched"))
+        return
+    for config in chosen.configs(call.problem, target):
+        run_checked(library, op, design, *args, config=config, **kwargs)
+
+
+@short(lambda layout: layout.__name__ in ("step_two", "channels_last", "cropped"))
+@on_devices
+@pytest.mark.parametrize("layout", (*LAYOUTS, channels_last, cropped), ids=lambda layout: layout.__name__)
+@pytest.mark.parametrize("library, op, design", designs("conv2d", "conv2d_weight", kind="lesson"))
+def test_convolutions_in_any_layout(library, op, design, device, layout):
+    available_on(library, device)
+    x, weight, grad = (layout(random(*shape, device=device)) for shape in ((2, 3, 9, 14), (5, 3, 3, 3), (2, 5, 9, 14)))
+    second = (weight, random(10, device=device)[::2]) if op == "conv2d" else (Size(weight.shape), grad)
+    run_checked(library, op, design, x, *second, padding=1)
+
+
+@pytest.mark.parametrize("library, op, design", designs(kind="lesson"))
 def test_what_is_not_plain_is_refused_by_one_sentence(library, op, design):
     """A call that names the lesson gets the sentence, and the names of those that take the call."""
     dtype, options = taken(library, op, design)
-    calls = {"offsets of more than 32 bits": (((2**20, 2**12), (2**12, 8)), {})}
-    if op == "matmul":
-        calls |= {
-            "a batch of 2": (((2, 16, 16), (2, 16, 16)), {}),
-            "an activation": (SMALL[op], {"activation": "relu"}),
-        }
-    for what, (shapes, more) in calls.items():
-        why = refusal(library, op, design, "cuda", *shapes, dtype=dtype, **options, **more)
+    for what, (shapes, more) in NOT_PLAIN[op].items():
+        more = {"dtype": dtype, **options, **more}
+        why = refusal(library, op, design, "cuda", *shapes, **more)
         assert why.startswith("it is a lesson, which takes plain problems of ") and why.endswith(f"and this has {what}")
-        tensors = built(shapes, lambda *shape: torch.empty(shape, dtype=dtype, device="meta"))
+        tensors = built(shapes, functools.partial(torch.empty, dtype=more.pop("dtype"), device="meta"))
         with pytest.raises(UnsupportedError, match="it is a lesson") as caught:
-            library.choose(prepare(op, *tensors, **options, **more).problem, H200, design)
+            library.choose(prepare(op, *tensors, **more).problem, H200, design)
         assert "Name one that can" in str(caught.value)
+
+
+@pytest.mark.parametrize("library, op, design", designs("gemv", kind="lesson"))
+def test_an_int8_matrix_is_not_plain(library, op, design):
+    a, x, scale = torch.ones(4, 4, dtype=torch.int8), torch.ones(4), torch.ones(4)
+    with pytest.raises(UnsupportedError, match="this has a matrix of another type than x"):
+        library.choose(prepare(op, a, x, scale=scale).problem, H200, design)
 
 
 @pytest.mark.parametrize("library, op, design", designs(kind="lesson", compiled=True))

@@ -88,7 +88,7 @@ def test_ragged_results_end_between_vectors():
 
 
 def test_shares_make_every_call_once():
-    wanted = ["gemm/tiled", "gemv/naive", "matmul/split_k"]
+    wanted = ["gemm/tiled", "gemv/vectorized", "matmul/split_k"]
     groups = child.groups(LIBRARY, wanted, H200)
     every = Counter(str(call) for group in groups for call in group)
     shared = Counter(str(call) for i in range(3) for group in groups[i::3] for call in group)
@@ -108,7 +108,7 @@ def ragged():
     """A call that gives `out`, and one that does not."""
     if backend.device_type() != "cpu":
         pytest.skip("breaks results of the interpreter's")
-    found = {call.out: call for call in calls(LIBRARY, "gemv", "naive", LIBRARY.target(CPU)) if call.problem == "ragged"}
+    found = {call.out: call for call in calls(LIBRARY, "gemv", "vectorized", LIBRARY.target(CPU)) if call.problem == "ragged"}
     return found[True], found[False]
 
 
@@ -177,11 +177,11 @@ def test_the_program_goes_on_after_an_error(monkeypatch, capsys):
         return answer
 
     monkeypatch.setattr(child, "fault", fault)
-    assert child.main(["tritonkernels", "--designs", "gemv/naive", "--problems", "smallest"]) == 1
+    assert child.main(["tritonkernels", "--designs", "gemv/vectorized", "--problems", "smallest"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if not line.startswith("RUN")] == [
-        "WRONG gemv/naive float32 smallest, out given: it is wrong",
-        "WRONG gemv/naive float16 smallest: RuntimeError: no luck",
+        "WRONG gemv/vectorized float32 smallest, out given: it is wrong",
+        "WRONG gemv/vectorized float16 smallest: RuntimeError: no luck",
         "DONE 10 calls, 2 wrong",
     ]
     assert len(lines) == 10 + 3
@@ -194,7 +194,7 @@ def test_the_program_goes_on_in_a_new_process_without_a_lost_one_s_calls(monkeyp
     monkeypatch.setattr(child, "fault", lambda library, call, device: "lost" if call.kind == "float16" else None)
     monkeypatch.setattr(child, "lost", lambda device: True)
     monkeypatch.setattr(child.os, "execv", lambda program, arguments: started.append(arguments))
-    given = ["tritonkernels", "--designs", "gemv/naive", "--problems", "smallest", "--new", "--go-on"]
+    given = ["tritonkernels", "--designs", "gemv/vectorized", "--problems", "smallest", "--new", "--go-on"]
     assert child.main(given) == 1
     ((*command, option, number),) = started
     assert command[1:] == ["-m", child.PROGRAM, *given] and option == "--from"

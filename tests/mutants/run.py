@@ -44,6 +44,7 @@ SUITE = (
     "tests/designs/matmul/test_warp_specialized_code.py",
     "tests/designs/matmul/test_multiples.py",
     "tests/designs/matmul/test_narrow.py",
+    "tests/designs/matmul/test_wmma.py",
     "tests/designs/matmul/test_split_k.py",
     "tests/designs/matmul/test_split_k_cuda.py",
     "tests/designs/matmul/test_stream_k.py",

@@ -79,7 +79,7 @@ BAD_CALLS = {
         ["design:", "allowed: ", "mma_async is called pipelined now."],
     ),
     "gemm: design": ("gemm", (A, B), {"design": "quick"}, errors.UnknownDesignError, ["design:", "quick", "naive", "tiled"]),
-    "gemm: config": ("gemm", (A, B), {"config": {"BLOCK_M": 77, "BM": 77}}, errors.ConfigError, ["config:", "77", "128"]),
+    "gemm: config": ("gemm", (A, B), {"config": {"BLOCK_M": 77, "BM": 77}}, errors.ConfigError, ["config:", "77", "64"]),
     "gemm: config type": ("gemm", (A, B), {"config": 128}, errors.ConfigError, ["config:", "int"]),
     "gemm: gradient": (
         "gemm",
@@ -310,7 +310,7 @@ WHAT_TO_DO = {  # id: (a call, the end of its error)
     "a target misspelt": (lambda: tritonkernels.explain("gemm", A, B, target="h2000"), "did you mean 'h200'?"),
     "a refusal of one design": (
         lambda: tritonkernels.explain("gemm", A.double(), B.double(), design="split_k"),
-        "Name one that can, naive or tiled, or none: then the fastest of them is chosen.",
+        "or matmul.split_k or matmul.stream_k, or none: then the fastest of them is chosen.",
     ),
     "a refusal of all": (
         lambda: cuda_reference.explain("matmul", A.to(torch.float8_e5m2), B.to(torch.float8_e5m2), target="a100"),

@@ -29,7 +29,7 @@ def square(size, dtype=torch.float16, **options):
         (square(8192), ("persistent", "warp_specialized")),
         (square(8192, torch.float32, precision="tf32"), ("persistent", "warp_specialized")),
         (product(256, 256, 65536), ("split_k", "stream_k", "persistent", "warp_specialized")),
-        (product(4096, 1, 1024), ("gemv.vectorized", "gemv.rows_per_warp", "gemv.block_per_row", "gemv.warp_per_row")),
+        (product(4096, 1, 1024), ("gemv.vectorized", "gemv.rows_per_warp", "gemv.block_per_row")),
     ],
     ids=str,
 )

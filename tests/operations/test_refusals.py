@@ -20,7 +20,6 @@ ALL = {"fp16", "bf16", "ieee", "tf32", "int8", "fp64", "fp8", "uint8"} | PLANES 
 PRECISIONS = {  # that designs of matmul do not have
     "cuda_reference": {
         "naive": {"ieee", "fp8"} | PLANES,
-        "tiled": {"ieee", "fp8"} | PLANES | BITS,
         "pipelined": {"ieee", "fp8"} | PLANES | BITS,
         "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
@@ -32,7 +31,6 @@ PRECISIONS = {  # that designs of matmul do not have
         "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
     },
     "tritonkernels": {
-        "tiled": PLANES,
         "pipelined": PLANES,
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
         "warp_specialized": {"fp16", "ieee", "fp64", "int8", "uint8"} | PLANES | BITS,  # fp16 with sums in fp16
@@ -59,7 +57,6 @@ THREE_TAPS = {
 ONE_FILTER = {"one pixel", "one filter a channel", "one filter an odd channel"}
 GEOMETRIES = {  # that designs of conv2d do not take
     "cuda_reference": {
-        "prefetched": {"halo beyond shared memory"},
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - ONE_TAP,

@@ -8,7 +8,24 @@ from .parts.prepare import prepare
 from .parts.rules import CONV2D_RULES
 
 LADDER = (
-    Rung("naive", "a thread per output, operands straight from the caches", "conv2d: what the others are measured by"),
+    Rung(
+        "naive",
+        "a thread per output, operands straight from the caches",
+        "conv2d: what the others are measured by",
+        kind="lesson",
+    ),
+    Rung(
+        "direct",
+        "a tile of positions times a block of output channels, walking channels and taps",
+        "conv2d seed: direct",
+        kind="lesson",
+    ),
+    Rung(
+        "prefetched",
+        "direct with the next inputs and weights under way while these are multiplied",
+        "conv2d seed: the next channel's inputs and the next filter are prefetched",
+        kind="lesson",
+    ),
     Rung(
         "depthwise",
         "runs of outputs of a column a thread, lanes along W, for one channel per group",
@@ -18,12 +35,6 @@ LADDER = (
         "depthwise_channels",
         "depthwise with lanes along channels, for channels_last",
         "beyond the conv2d seed: one channel per group",
-    ),
-    Rung("direct", "a tile of positions times a block of output channels, walking channels and taps", "conv2d seed: direct"),
-    Rung(
-        "prefetched",
-        "direct with the next inputs and weights under way while these are multiplied",
-        "conv2d seed: the next channel's inputs and the next filter are prefetched",
     ),
     Rung(
         "register_blocked",

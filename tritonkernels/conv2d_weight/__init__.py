@@ -11,6 +11,7 @@ LADDER = (
         "naive",
         "a thread per element of the weight, operands straight from the caches",
         "conv2d_weight: what the others are measured by",
+        kind="lesson",
     ),
     Rung(
         "implicit_gemm",

@@ -7,13 +7,19 @@ from .parts.prepare import prepare
 from .parts.rules import RULES
 
 LADDER = (
-    Rung("naive", "a thread per row", "gemv seed: the starting point"),
+    Rung("naive", "a thread per row", "gemv seed: the starting point", kind="lesson"),
+    Rung(
+        "warp_per_row",
+        "the lanes of a warp walk a row together, one reduction at the end",
+        "gemv seed: N = 32",
+        kind="lesson",
+    ),
     Rung(
         "staged_x",
         "warp_per_row with x through shared memory, to show that it gains nothing",
         "gemv seed: x through shared memory",
+        kind="lesson",
     ),
-    Rung("warp_per_row", "the lanes of a warp walk a row together, one reduction at the end", "gemv seed: N = 32"),
     Rung("vectorized", "warp_per_row with 128-bit loads", "gemv seed: N >= 128"),
     Rung("rows_per_warp", "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp", "gemv seed: N <= 16"),
     Rung("block_per_row", "a block walks a row together, for long rows", "gemv seed: N >= 128, for fewer rows than warps"),

@@ -1,6 +1,6 @@
-"""GEMV, a warp per row: the lanes of a warp walk one row of A together and their partial sums are reduced in the warp.
+"""GEMV, a warp per row: the lanes of a warp walk one row of A together, and their partial sums are reduced in the warp.
 
-Neighbouring lanes read neighbouring elements, so a request of 32 lanes touches 4 sectors of fp32 (a thread per row would
+Over `naive`, neighbouring lanes read neighbouring elements, so a request of 32 lanes touches 4 sectors (a thread per row would
 touch 32). The matrix is read once, x comes from L1 for all but the first row; 2 FLOP per element keep this bound by bandwidth
 at any size. Four steps are in flight, 16 bytes a lane (Little's law: 4.8 TB/s at 700 ns need 3.4 MB in flight, 12 bytes per
 thread of a full GPU).
@@ -8,23 +8,50 @@ thread of a full GPU).
 Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
 """
 
-import functools
+import torch
 
-from ..design import Design
-from .parts.row_tile import interpreted, launches, tile, work
+from ..config import config_of
+from ..integers import ceil_div, next_power_of_2
+from ..language.structs import Matrix, Vector
+from ..language.triton import tl, triton
+from ..launch import TritonLaunch
+from ..lesson import lesson
+
+
+@triton.jit
+def _warp_per_row_kernel(
+    a: Matrix, x: Vector, y: Vector, out: Vector, M, N, alpha, beta,
+    BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """As many warps as rows: the compiler lays the lanes of a warp along a row. UNROLL steps' loads are independent."""
+    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    partial = tl.zeros((BLOCK_M, LANES), tl.float32)
+    for first in range(0, N, LANES * UNROLL):
+        for step in tl.static_range(UNROLL):
+            n = first + step * LANES + tl.arange(0, LANES)
+            inside = (m < M)[:, None] & (n < N)[None, :]
+            columns = tl.broadcast_to(n[None, :], (BLOCK_M, LANES))  # each warp loads the x of its own row
+            of_x = tl.load(x.ptr + columns * x.step, mask=inside, other=0)
+            partial += tl.load(a.ptr + m[:, None] * a.row + columns * a.col, mask=inside, other=0) * of_x
+    sums = alpha * tl.sum(partial, axis=1)  # by shuffles
+    if y is not None:  # None where beta is 0: y is never read then
+        sums += beta * tl.load(y.ptr + m * y.step, mask=m < M, other=0)
+    tl.store(out.ptr + m * out.step, sums, mask=m < M)
 
 
 def configs(problem, target):
-    """One warp per row of the tile, which takes one or four steps of its row at once."""
+    """The interpreter pays by the operation: there a program takes all rows."""
     if not target.is_gpu:
-        yield interpreted(problem, target, 1024, 512)
-    for unroll in (1, 4):
-        for warps in (4, 8):
-            yield tile(problem, target, warps, target.warp_size, unroll, warps)
+        rows, lanes = (min(most, next_power_of_2(max(1, size))) for most, size in ((1024, problem.m), (512, problem.n)))
+        return [config_of({"BLOCK_M": rows, "LANES": lanes, "UNROLL": 1})]
+    sizes = {"LANES": target.warp_size, "UNROLL": 4}
+    return [config_of({"BLOCK_M": warps, **sizes}, num_warps=warps, num_stages=1, maxnreg=128) for warps in (4, 8)]
 
 
-DESIGN = Design(
-    configs=configs,
-    launches=functools.partial(launches, vector=False),
-    work=functools.partial(work, vector=False),
-)
+def launches(problem, config, a, x, y, scale, out):
+    operands = Matrix(a, *a.stride()[1:]), *(None if t is None else Vector(t, t.stride(1)) for t in (x, y, out))
+    grid = (ceil_div(problem.m, config.kwargs["BLOCK_M"]),)
+    yield TritonLaunch(_warp_per_row_kernel, grid, config, *operands, *a.shape[1:], problem.alpha, problem.beta)
+
+
+DESIGN = lesson(configs, launches, types=((torch.float32, torch.float32),))

@@ -1,6 +1,5 @@
-"""The launches of Hopper's lessons, and what these take."""
+"""The launches of Hopper's lessons, and what these refuse."""
 
-import torch
 from triton.experimental.gluon import language as gl
 
 from ..integers import ceil_div
@@ -9,8 +8,6 @@ from .descriptor import as_tma_reads, describe_for_gluon
 from .hopper import Product, Tile
 from .packed import MULTIPLE, packed
 from .structs import Matrix
-
-TYPES = tuple((dtype, out_dtype) for dtype in (torch.float16, torch.bfloat16) for out_dtype in (dtype, torch.float32))
 
 
 def refuses(problem, target):

@@ -26,11 +26,12 @@ LADDER = (
         "tiled",
         "a block per tile, a slice of K at a time through shared memory, several fragments a warp",
         "tensor-core seed: WMMA",
+        kind="lesson",
         formerly=("wmma_tiled",),
     ),
     Rung(
         "pipelined",
-        "tiled, with the next slices of K in flight: cp.async in 2 to 4 stages",
+        "tiled for every type and batch, with the next slices of K in flight: cp.async in 1 to 4 stages",
         "beyond the tensor-core seed: mma.sync, ldmatrix, cp.async",
         formerly=("tensor_core", "mma_async"),
     ),

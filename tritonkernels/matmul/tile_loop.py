@@ -13,9 +13,9 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup
 
 from ..config import config_of
 from ..language.hopper import Product, Tile, barriers_for, copy_box, corner, operand, rows_by_k, store_sums, tiles_in
-from ..language.hopper_launches import TYPES, launch_with_boxes, refuses
+from ..language.hopper_launches import launch_with_boxes, refuses
 from ..language.structs import Matrix
-from ..lesson import lesson
+from ..lesson import OF_16_BITS, lesson
 
 
 @gluon.jit
@@ -73,4 +73,4 @@ def launches(problem, config, a, b, c, bias, out):
     yield from launch_with_boxes(_tile_loop_kernel, 64, problem, config, a, b, c, out)
 
 
-DESIGN = lesson(configs, launches, TYPES, refuses)
+DESIGN = lesson(configs, launches, OF_16_BITS, refuses)

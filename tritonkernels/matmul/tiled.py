@@ -1,59 +1,63 @@
-"""Matrix product on tensor cores, tiled (tl.dot): a program owns a tile of C and walks K, one slice of A and of B at a time.
+"""Matrix product on tensor cores, tiled (tl.dot): a program owns a BLOCK_M x BLOCK_N tile of C and walks K, a slice at a time.
 
-Operands may have any strides (a transposed one is only another pair of strides), batches any single stride, 0 included: an
-operand shared by the batch is never copied. Tiles are walked in groups of GROUP_M tile rows, so that a wave of programs re-uses
-its operands in L2: a wave of w blocks reads at least BM + w BN columns and rows where a square one reads sqrt(w) (BM + BN).
+BLOCK_K of A and of B are loaded, staged in shared memory and multiplied, then the next. Each element loaded is used
+BLOCK_N times (of A) or BLOCK_M times (of B): per k a tile of 128 x 128 reads 256 elements for 16384 multiply-adds, one for 64,
+where single fragments of 16 x 16 read one for 8. tl.dot of 16-bit slices is the block-level spelling of what the CUDA twin
+writes out: Triton gives each warp its part of the tile, swizzles shared memory and issues mma.sync, or on Hopper wgmma.
 
-The precision is the caller's: language/dot.py says how each is kept. ieee runs on CUDA cores; bytes, nibbles and bits become
-int8 in registers. On Hopper, where WGMMA reads tf32, fp8 and int8 along K only, an operand that lies otherwise is packed once
-(language/packed.py), if the product re-uses it enough.
+Operands may have any strides: a transposed one is only another pair of strides. Zeros past the edges add nothing to a sum.
 
 Mirrors cuda_reference/matmul/tiled.cuh. CUDA's `naive`, one warp with one WMMA fragment, has no twin here: a Triton program has
 no fragments.
 """
 
-from ..design import Design
-from ..language.overlap import wait_for_earlier_kernels
-from ..language.structs import Matrices, Vector
-from ..language.tiles import span
+from ..config import config_of
+from ..integers import ceil_div
+from ..language.dot import faithful_dot, widened
+from ..language.epilogue import rounded
+from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
-from .parts.epilogue import store_tile
-from .parts.operands import packed_operands, refuses_operands
-from .parts.space import block_tile, count_tiles, good_tiles, packs_of, tiled_configs, tiles_with_room
-from .parts.tile import tile_corner, tile_product
-from .parts.work import of_tiles
+from ..lesson import OF_16_BITS, lesson
+from .parts.operands import refuses_operands
+
+CONFIG = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}, num_warps=8, num_stages=1)  # one slice at a time
 
 
 @triton.jit
 def _tiled_kernel(
-    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
-    sizes: Sizes, epilogue: Epilogue, how: Arithmetic,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    a: Matrix, b: Matrix, c: Matrix, out: Matrix, M, N, K, alpha, beta,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Scales, c and bias may be None."""
-    wait_for_earlier_kernels()
-    batch, row, col = tile_corner(tl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
-    rows = span(row, BLOCK_M, how.WIDE)
-    cols = span(col, BLOCK_N, how.WIDE)
-    acc = tile_product(a, b, batch, rows, cols, 0, sizes.K, sizes, how, BLOCK_K)
-    store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
+    """a (M, K), b (K, N), c and out (M, N); c is None where beta is 0."""
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    rows = tl.program_id(0) // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(0) % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    ks = tl.arange(0, BLOCK_K)
+    a_ptrs = a.ptr + rows[:, None] * a.row + ks[None, :] * a.col
+    b_ptrs = b.ptr + ks[:, None] * b.row + cols[None, :] * b.col
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for k in range(0, K, BLOCK_K):
+        a_slice = tl.load(a_ptrs, mask=(rows < M)[:, None] & (ks < K - k)[None, :], other=0)
+        b_slice = tl.load(b_ptrs, mask=(ks < K - k)[:, None] & (cols < N)[None, :], other=0)
+        acc = faithful_dot(a_slice, b_slice, acc, "bf16" if a_slice.dtype == tl.bfloat16 else "fp16")  # tl.dot, on a GPU
+        a_ptrs += BLOCK_K * a.col
+        b_ptrs += BLOCK_K * b.row
+
+    result = alpha * acc
+    inside = (rows < M)[:, None] & (cols < N)[None, :]
+    if c is not None:
+        c_tile = tl.load(c.ptr + rows[:, None] * c.row + cols[None, :] * c.col, mask=inside, other=0)
+        result += beta * widened(c_tile, tl.float32)
+    out_ptrs = out.ptr + rows[:, None] * out.row + cols[None, :] * out.col
+    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
 
 
-def configs(problem, target):
-    """One stage: a slice is loaded, then multiplied, then the next is loaded. In registers, which 64-bit addresses need too."""
-    tiles = tiles_with_room(problem, target) if problem.wide else good_tiles(problem, target)
-    return tiled_configs(problem, target, tiles, num_stages=1)
+def launches(problem, config, a, b, c, bias, out):
+    tiles = ceil_div(problem.m, CONFIG.kwargs["BLOCK_M"]) * ceil_div(problem.n, CONFIG.kwargs["BLOCK_N"])
+    matrices = (Matrix.of(None if x is None else x[0]) for x in (a, b, c, out))
+    sizes = problem.m, problem.n, problem.k
+    yield TritonLaunch(_tiled_kernel, (tiles,), config, *matrices, *sizes, problem.alpha, problem.beta)
 
 
-def launches(problem, config, a, b, c, bias, out, *scales):
-    packs, a, b, are_tf32 = packed_operands(problem, config, a, b)
-    yield from packs
-    arguments = matmul_arguments(problem, a, b, c, bias, out, *scales, are_tf32=are_tf32)
-    yield TritonLaunch(_tiled_kernel, (count_tiles(problem, config.kwargs, out.shape[0]),), config, *arguments)
-
-
-DESIGN = Design(
-    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_of), tile=block_tile
-)
+DESIGN = lesson(lambda problem, target: [CONFIG], launches, OF_16_BITS, refuses_operands)

@@ -14,10 +14,10 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup
 
 from ..config import config_of
 from ..language.hopper import Product, Tile, barriers_for, copy_box, operand, rows_by_k, store_sums
-from ..language.hopper_launches import TYPES, launch_with_boxes, refuses
+from ..language.hopper_launches import launch_with_boxes, refuses
 from ..language.renamed import barrier
 from ..language.structs import Matrix
-from ..lesson import lesson
+from ..lesson import OF_16_BITS, lesson
 
 
 @gluon.jit
@@ -65,4 +65,4 @@ def launches(problem, config, a, b, c, bias, out):
     yield from launch_with_boxes(_tma_kernel, 128, problem, config, a, b, c, out)
 
 
-DESIGN = lesson(configs, launches, TYPES, refuses)
+DESIGN = lesson(configs, launches, OF_16_BITS, refuses)

@@ -13,10 +13,10 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared,
 
 from ..config import config_of
 from ..language.hopper import Product, Tile, store_sums
-from ..language.hopper_launches import TYPES, launch, refuses
+from ..language.hopper_launches import launch, refuses
 from ..language.renamed import barrier
 from ..language.structs import Matrix
-from ..lesson import lesson
+from ..lesson import OF_16_BITS, lesson
 
 
 @gluon.jit
@@ -56,4 +56,4 @@ def launches(problem, config, a, b, c, bias, out):
     yield from launch(_wgmma_kernel, problem, config, a, b, c, out)
 
 
-DESIGN = lesson(configs, launches, TYPES, refuses)
+DESIGN = lesson(configs, launches, OF_16_BITS, refuses)

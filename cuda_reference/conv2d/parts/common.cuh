@@ -1,5 +1,5 @@
-// Shared by all conv2d kernels: sizes, strides, and reading of inputs. out (N, K, P, Q) = input (N, C, H, W) * weight
-// (K, C/groups, R, S), all of one type T: float, double, __half or __nv_bfloat16.
+// Shared by conv2d's contenders: their tiles, and reading of inputs. Operands and result are all of one type T: float, double,
+// __half or __nv_bfloat16.
 #pragma once
 #include <cstring>
 #include <type_traits>
@@ -7,27 +7,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "../../common/index.cuh"
-#include "../../common/structs.cuh"
 #include "../../common/vector.cuh"
+#include "geometry.cuh"
 
 namespace conv2d {
-
-struct Geometry {
-    int N, C, H, W, K, R, S, P, Q;
-    int step_h, step_w, padding_h, padding_w, dilation_h, dilation_w, groups;
-
-    __device__ __forceinline__ int c_per_group() const { return C / groups; }
-    __device__ __forceinline__ int k_per_group() const { return K / groups; }
-};
-
-// NCHW, NHWC and CHWN are three sets of strides.
-struct Strides {
-    ImagesStrides input;
-    FiltersStrides weight;
-    VectorStrides bias;
-    ImagesStrides out;
-};
 
 // block -> (image, group, block of KT output channels, tile row, tile column), the last fastest; the first output of each.
 struct Tile {
@@ -63,12 +46,13 @@ template <class T> __device__ __forceinline__ Sum<T> bias_or_zero(const T* bias,
     return bias != nullptr ? Sum<T>(bias[k * stride.bias.step]) : Sum<T>(0);
 }
 
-// PIECE inputs from (h, w) on, side by side, widened into 16-byte aligned shared memory: one 128-bit load where aligned.
+// PIECE inputs from (h, w) on, side by side and aligned, widened into 16-byte aligned shared memory: one 128-bit load where
+// all are in the image.
 template <class T>
 __device__ __forceinline__ void stage_piece(Sum<T>* to, const T* plane, int h, int w, const Geometry& g, const Strides& stride) {
     Sum<T> wide[PIECE<T>];
     const T* from = plane + h * stride.input.h + w;
-    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W && stride.input.w == 1 && is_aligned16(from)) {
+    if (h >= 0 && h < g.H && w >= 0 && w + PIECE<T> <= g.W) {
         const uint4 bits = *reinterpret_cast<const uint4*>(from);
         T piece[PIECE<T>];
         std::memcpy(piece, &bits, sizeof bits);

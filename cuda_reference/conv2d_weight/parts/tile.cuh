@@ -8,6 +8,7 @@ namespace conv2d_weight {
 
 using conv2d::FAR;
 using conv2d::Position;
+using conv2d::Sum;
 
 constexpr int THREADS = 128;
 

@@ -1,4 +1,5 @@
-"""Shared by gemv's designs: types and arguments of kernels, and the Design of kernels that take a batch as one list of rows."""
+"""Shared by gemv's designs: types and arguments of kernels, the Design of kernels that take a batch as one list of rows, and
+that of lessons, which take one matrix."""
 
 import functools
 
@@ -9,6 +10,7 @@ from tritonkernels.design import Design
 from tritonkernels.gemv.parts.shapes import streams
 from tritonkernels.gemv.parts.vectors import full_vector
 from tritonkernels.gemv.parts.work import along_rows
+from tritonkernels.lesson import lesson
 
 from ...launch import ceil_div
 
@@ -34,29 +36,36 @@ def loads(problem, config):
     return (full_vector(problem.a_dtype), config["UNROLL"]) if problem.a_layout == "row" else (1, SCALARS)
 
 
-def design_of_rows(kernel, threads, lanes, streams=False):
-    """The Design of a kernel with blocks of threads(config) threads, of which lanes(config) walk a row.
-
-    streams   whether the kernel reads rows by vectors, and takes STREAMS (`streaming`)
-    """
+def design_of_rows(kernel, threads, lanes):
+    """The Design of a kernel with blocks of threads(config) threads, of which lanes(config) walk a row."""
 
     def rows(config):
         return threads(config) // lanes(config)
 
     def configs(problem, target):
-        return streaming(kernel.space, problem, target) if streams else kernel.space
+        return streaming(kernel.space, problem, target)
 
     def launches(problem, config, a, x, y, scale, out):
         (_, m, n), count = a.shape, rows_of(a)
         numbers = count, m, n, problem.alpha, problem.beta
-        arguments = a, x, y, scale, out, *numbers, strides(a, x, y, scale, out), *((config["STREAMS"],) if streams else ())
+        arguments = a, x, y, scale, out, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
         yield kernel.launch(typed(problem, config), (ceil_div(count, rows(config)),), threads(config), arguments)
 
     def work(problem, config, target):
-        width, unroll = loads(problem, config) if streams else (1, SCALARS)
-        return (along_rows(problem, threads(config), rows(config), lanes(config), width, unroll),)
+        return (along_rows(problem, threads(config), rows(config), lanes(config), *loads(problem, config)),)
 
     return Design(configs=configs, launches=launches, work=work)
+
+
+def lesson_of_rows(kernel, threads, rows):
+    """The lesson with blocks of threads(config) threads, which take rows(config) rows."""
+
+    def launches(problem, config, a, x, y, scale, out):
+        steps = ((0 if t is None else t.stride(1),) for t in (x, y, out))
+        arguments = a, x, y, out, *a.shape[1:], problem.alpha, problem.beta, a.stride()[1:], *steps
+        yield kernel.launch(config, (ceil_div(problem.m, rows(config)),), threads(config), arguments)
+
+    return lesson(lambda problem, target: kernel.space, launches, types=((torch.float32, torch.float32),))
 
 
 def streaming(space, problem, target):

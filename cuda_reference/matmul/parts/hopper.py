@@ -1,7 +1,5 @@
 """What the launchers of the Hopper lessons share: operands along K, their tensor maps, the result's arguments, the grid."""
 
-import torch
-
 from ...common.align import aligned, in_whole_pieces
 from ...launch import Kernel, TensorMap
 from ..persistent import as_tma_reads
@@ -9,7 +7,6 @@ from .arguments import mma_types
 from .space import tiles
 
 BK = 64  # elements of k in a slice, 128 bytes
-LESSON_TYPES = tuple((dtype, out) for dtype in (torch.float16, torch.bfloat16) for out in (dtype, torch.float32))
 _INSTANCES = [
     {"ELEMENT": element, "RESULT": result} for element in ("__half", "__nv_bfloat16") for result in (element, "float")
 ]

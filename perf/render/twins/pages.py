@@ -45,11 +45,13 @@ class Twin:
 
     @property
     def before(self):
-        """The design that it builds on: the one that the operation's chapter names, else its neighbour; None for the first."""
+        """The design that it builds on: the one that the chapter names, else the one that its summary begins with, as
+        in "warp_per_row with 128-bit loads", else its neighbour; None for the first."""
         named = {name: before for before, name in chapter.rungs(self.op)}
-        if self.rung.name not in named:
-            return self.neighbours[0]
-        return next((twin for twin in of(self.op) if twin.rung.name == named[self.rung.name]), None)
+        twins = {twin.rung.name: twin for twin in of(self.op)}
+        if self.rung.name in named:
+            return twins.get(named[self.rung.name])
+        return twins.get(self.rung.summary.partition(" ")[0], self.neighbours[0])
 
     @property
     def chapter(self):

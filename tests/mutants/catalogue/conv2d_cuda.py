@@ -1,26 +1,8 @@
-"""Broken CUDA kernels of conv2d: prefetched, implicit_gemm and grouped."""
+"""Broken CUDA kernels of conv2d: implicit_gemm and grouped."""
 
 from tests.mutants.mutant import of
 
-_BARRIER = "        __syncthreads();  // the next channel has landed, and this one has been read\n"
-_WAITS = "const Geometry&, const Strides&) { cp_async_wait<0>(); }"
-
 MUTANTS = [
-    *of(
-        "cuda_reference/conv2d/prefetched.cuh",
-        "cuda_reference and conv2d and (prefetched or test_no_access)",
-        ("present stage overwritten", "other = stages + (c + 1) % 2", "other = stages + c % 2"),
-        ("barrier of a channel removed", _BARRIER, ""),
-        ("copies not waited for", _WAITS, "const Geometry&, const Strides&) {}"),
-        ("filters of the next block of channels", "filters + i, i % KT < next.k_inside ?", "filters + i, true ?"),
-        ("piece past the row", "col + PIECE<T> <= g.W", "col < g.W"),
-    ),
-    *of(
-        "cuda_reference/conv2d/prefetched.cuh",
-        "test_filters_beyond",
-        ("pieces beyond those held forgotten", "at < next.pieces(); at += THREADS) to[at]", "at < 0; at += THREADS) to[at]"),
-        ("weights beyond those held forgotten", "at < next.weights(g); at += THREADS)", "at < 0; at += THREADS)"),
-    ),
     *of(
         "cuda_reference/conv2d/implicit_gemm.cuh",
         "test_channels_by_16_bytes and (ieee or fp16)",

@@ -32,11 +32,6 @@ MUTANTS = [
         ("the last vector dropped", "rows.vectors)", "rows.vectors - 1)"),
     ),
     *of(
-        "tritonkernels/gemv/staged_x.py",
-        "tritonkernels and gemv",
-        ("the same x for the whole batch", "x.ptr + batch * x.batch", "x.ptr"),
-    ),
-    *of(
         "tritonkernels/language/splits.py",
         "tritonkernels and gemv",
         ("the last split left out", "(first + at < splits)", "(first + at < splits - 1)"),
@@ -90,21 +85,6 @@ MUTANTS = [
         "cuda_reference/gemv/transposed.cuh",
         "more_splits",
         ("only the first splits added up", "split += DEPTH)", "split += gridDim.y)"),
-    ),
-    *of(
-        "cuda_reference/gemv/naive.cuh",
-        "cuda_reference and gemv and naive",
-        ("x read contiguously", "x_row[n * stride.x.step]", "x_row[n]"),
-    ),
-    *of(
-        "cuda_reference/gemv/staged_x.cuh",
-        "cuda_reference and gemv and staged_x",
-        ("x read before it is there", "        __syncthreads();  // the piece of x is complete\n", ""),
-    ),
-    *of(
-        "cuda_reference/gemv/warp_per_row.cuh",
-        "cuda_reference and gemv and warp_per_row",
-        ("sum of one lane", "warp_sum(partial)", "partial"),
     ),
     *of(
         "cuda_reference/gemv/vectorized.cuh",

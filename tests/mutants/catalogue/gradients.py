@@ -41,7 +41,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d_input/parts/phases.py",
-        "cuda_reference and conv2d_input and direct",
+        "cuda_reference and conv2d_input and depthwise",
         (
             "phases start a row late",
             "of_result=slice(first, None, stride)",
@@ -62,22 +62,17 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/conv2d_input/parts/flipped.py",
-        "tritonkernels and conv2d_input and direct",
+        "tritonkernels and conv2d_input and depthwise",
         ("rows not flipped", "(g.R - 1 - r) * weight.r", "r * weight.r"),
         ("columns not flipped", "(g.S - 1 - s) * weight.s", "s * weight.s"),
         ("channels of the first group", "c // g.c_per_group * g.k_per_group + k", "k"),
     ),
     *of(
         "cuda_reference/conv2d_input/parts/flipped.cuh",
-        "cuda_reference and conv2d_input and direct",
+        "cuda_reference and conv2d_input and depthwise",
         ("rows not flipped", "(g.R - 1 - r) * from.r", "r * from.r"),
         ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
         ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
-    ),
-    *of(
-        "tritonkernels/conv2d_weight/naive.py",
-        "tritonkernels and conv2d_weight and naive and test_conv2d_gradients",
-        ("first group of channels", "input, g, k // g.k_per_group, c", "input, g, 0, c"),
     ),
     *of(
         "tritonkernels/conv2d_weight/implicit_gemm.py",
@@ -103,12 +98,6 @@ MUTANTS = [
         "tritonkernels and (conv2d_weight or conv2d_bias)",
         ("last split dropped", "inside, splits, total, BLOCK_S)", "inside, splits - 1, total, BLOCK_S)"),
         ("result taken for contiguous", "out.ptr + k * out.k + c * out.c", "out.ptr + k * C * R * S + c * R * S"),
-    ),
-    *of(
-        "cuda_reference/conv2d_weight/naive.cuh",
-        "cuda_reference and conv2d_weight and naive and test_conv2d_gradients",
-        ("first group of channels", "(k / k_per_group * c_per_group + c) * stride.input.c", "c * stride.input.c"),
-        ("stride of the other axis", "w = q * g.step_w", "w = q * g.step_h"),
     ),
     *of(
         "cuda_reference/conv2d_weight/implicit_gemm.cuh",

@@ -60,14 +60,6 @@ MUTANTS = [
         ),
     ),
     *of(
-        "cuda_reference/matmul/tiled.cuh",
-        "cuda_reference and matmul and tiled",
-        ("tail test of elements removed", "row < rows && col < cols ?", "row < rows ?"),
-        ("tail test of vectors removed", "(BY_ROWS ? rows : cols) &&", "(BY_ROWS ? rows + 1 : cols + 1) &&"),
-        ("last slice dropped", "k_left > 0; k_left -= BK", "k_left > BK; k_left -= BK"),
-        ("second row of fragments stored as the first", "row + f / FN * F + i / F", "row + i / F"),
-    ),
-    *of(
         "cuda_reference/matmul/cuda_cores.cuh",
         "cuda_cores and (without_a_copy or epilogues or every_config)",
         ("strides not turned", "{stride.col, stride.row}", "{stride.row, stride.col}"),
@@ -327,15 +319,5 @@ MUTANTS = [
         "cuda_reference/matmul/parts/products.cuh",
         "cuda_reference and matmul and pipelined",
         ("fragments read into those that are multiplied", "fragments[which].load(", "fragments[0].load("),
-    ),
-    *of(
-        "cuda_reference/matmul/tiled.cuh",
-        "cuda_reference and matmul and tiled",
-        (
-            "slice overwritten too early",
-            "        __syncthreads();  // all threads have read the slice: the next may overwrite it\n",
-            "",
-        ),
-        left="a race that no order of whole threads shows; test_races.py, which traces their accesses, does",
     ),
 ]

@@ -52,13 +52,6 @@ def element(index, C, R, S):
 
 
 @triton.jit
-def store_weights(sums, out, k, c, r, s, inside):
-    """Writes elements of the result."""
-    out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
-    tl.store(out_ptrs, rounded(sums, out.ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
 def _add_splits_kernel(
     sums, out: Filters, total, splits, C, R, S, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr, WIDE: tl.constexpr
 ):
@@ -69,7 +62,9 @@ def _add_splits_kernel(
         total = tl.cast(total, tl.int64)  # of one element it is a constant
     inside = index < total
     result = sum_of_splits(sums + index, inside, splits, total, BLOCK_S)
-    store_weights(result, out, *element(index, C, R, S), inside)
+    k, c, r, s = element(index, C, R, S)
+    out_ptrs = out.ptr + k * out.k + c * out.c + r * out.r + s * out.s
+    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=inside)
 
 
 ADD = triton.Config({"BLOCK": 32, "BLOCK_S": 32}, num_warps=4, num_stages=1)

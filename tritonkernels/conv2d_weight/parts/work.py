@@ -1,19 +1,7 @@
 """The Work of conv2d_weight's designs, for both packages."""
 
-from ...choice.work import Work
-from ...conv2d.parts.work import of_product, touched, unit, whole
+from ...conv2d.parts.work import of_product, whole
 from ...integers import ceil_div
-
-
-def of_elements(problem, block, threads):
-    """Blocks of `block` elements of the weight, a lane each, which walks all positions: `naive`."""
-    itemsize, taps = problem.dtype.itemsize, problem.r * problem.s
-    rows = ceil_div(block, max(1, problem.columns))
-    channels = min(problem.c, rows * min(problem.c // problem.groups, ceil_div(block, taps)))
-    grads = touched(problem, 1, problem.terms, rows, problem.k)
-    inputs = touched(problem, problem.n * problem.h, problem.w, channels, problem.c)
-    flops, fetched = 2.0 * block * problem.terms, grads + inputs + block * itemsize
-    return Work(ceil_div(problem.outputs, block), threads, flops, unit(problem), fetched, problem.bytes, problem.terms + 1)
 
 
 def of_tiles(problem, tile, splits, threads, of_unit, stages=1, thin=False, shared=None):

@@ -1,7 +1,7 @@
 """Shared by the designs that walk along rows: a tile of BLOCK_M rows by LANES vectors, and the kernel of most of them.
 
-To Triton `naive`, `warp_per_row`, `vectorized`, `rows_per_warp` and `block_per_row` are one kernel under different tiles: the
-compiler lays lanes along the columns first, so LANES = 1, 32 and 32 * warps give a row to a thread, a warp and a block.
+To Triton `vectorized`, `rows_per_warp` and `block_per_row` are one kernel under different tiles: the compiler lays lanes along
+the columns first, so LANES = 1, 32 and 32 * warps give a row to a thread, a warp and a block.
 Partial sums stay in registers over the whole walk, V a thread, and are reduced once, at the end: by shuffles inside a warp,
 through shared memory only where several warps share a row. UNROLL steps' loads are independent, so that many are in flight.
 
@@ -20,7 +20,7 @@ from ...language.triton import tl, triton
 from ...launch import TritonLaunch
 from .shapes import streams
 from .structs import Addend, Rows, alpha_of, reading, results
-from .vectors import cut, uncut
+from .vectors import cut
 from .work import along_rows, row_vector
 
 # Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
@@ -114,16 +114,16 @@ def interpreted(problem, target, most_rows, most_lanes):
     return tile(problem, target, within(problem.rows, most_rows), within(problem.n, most_lanes))
 
 
-def launches(problem, config, a, x, y, scale, out, vector=True):
-    """The one launch; without `vector`, element by element whatever the addresses."""
-    a, x, rows = reading(a, x, cut(a) if vector else uncut(a))
+def launches(problem, config, a, x, y, scale, out):
+    """The one launch."""
+    a, x, rows = reading(a, x, cut(a))
     grid = (ceil_div(rows.count, config.kwargs["BLOCK_M"]),)
     arguments = a, x, *results(problem, y, scale, out), rows, alpha_of(problem)
     yield TritonLaunch(row_tile_kernel, grid, config, *arguments, WIDE=problem.wide)
 
 
-def work(problem, config, target, vector=True):
+def work(problem, config, target):
     """Of row_tile_kernel, and of split_n's over several splits."""
-    tile, width = config.kwargs, row_vector(problem) if vector else 1
+    tile, width = config.kwargs, row_vector(problem)
     shape = target.warp_size * config.num_warps, tile["BLOCK_M"], tile["LANES"], width, tile["UNROLL"], tile.get("SPLITS", 1)
     return (along_rows(problem, *shape),)

@@ -31,12 +31,7 @@ def cut(a, may_have_head=True):
     fits = n - head >= width and (may_have_head or (head == 0 and n % width == 0))
     if fits and a.numel() and _has_pitch(a, width):
         return Cut(width, head, (n - head) // width, n - head)
-    return uncut(a)
-
-
-def uncut(a):
-    """The Cut into single elements."""
-    return Cut(1, 0, a.shape[-1], a.shape[-1])
+    return Cut(1, 0, n, n)  # single elements
 
 
 def width_of(x, width):

@@ -22,9 +22,9 @@ def column_vector(problem):
     return vector if contiguous and problem.n and problem.m and problem.m % vector == 0 else 1
 
 
-def along_rows(problem, threads, rows, lanes, width, unroll, splits=1, tiles=None):
+def along_rows(problem, threads, rows, lanes, width, unroll, splits=1):
     """Blocks of `threads` take `rows` rows each, or of those one of `splits` pieces; `lanes` threads walk a row by loads of
-    `width` elements, `unroll` at a time. There are as many `tiles` as cover all rows unless given."""
+    `width` elements, `unroll` at a time."""
     a_size, x_size = problem.a_dtype.itemsize, problem.dtype.itemsize
     loads = -(-problem.n // (width * splits))
     rounds = -(-loads // (lanes * unroll))
@@ -36,7 +36,7 @@ def along_rows(problem, threads, rows, lanes, width, unroll, splits=1, tiles=Non
         fetched = columns * -(-rows * a_size // SECTOR) * SECTOR
     else:
         fetched = columns * rows * SECTOR
-    blocks, padded = (tiles or -(-problem.rows // rows)) * splits, rounds * unroll * lanes * width
+    blocks, padded = -(-problem.rows // rows) * splits, rounds * unroll * lanes * width
     in_flight = unroll * max(1, rows * lanes // threads) * width * (a_size + x_size)
     return _work(problem, blocks, threads, rows, columns, fetched, rounds, splits, padded, in_flight)
 

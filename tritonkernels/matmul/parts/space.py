@@ -155,11 +155,11 @@ def _of_tiles(tiles, itemsize, maxnreg, *constants):
     return found
 
 
-def tiled_configs(problem, target, tiles, num_stages=None):
-    """Of a program per tile, each with its own number of stages if none is given."""
+def tiled_configs(problem, target, tiles):
+    """Of a program per tile."""
     for pack in packings(problem, target):
         waits = (problem.b_layout == "col" or pack["PACK_B"]) and two_warpgroups_wait(problem, target)
-        chosen = [(*tile, num_stages or stages) for *tile, stages in tiles if not (waits and tile[3] != 4)]
+        chosen = [tile for tile in tiles if not (waits and tile[3] != 4)]
         yield from tile_configs(problem, target, chosen, GROUP_M=8, **pack)
 
 
