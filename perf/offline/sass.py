@@ -47,7 +47,7 @@ class Code:
     predicates: dict[int, str]  # address -> @P0 or the like, of the instructions that have one
 
     def loops(self):
-        """(first, last) address of every backward branch's body. One with an EXIT is none: the branch comes back from behind the
+        """(first, last) address of every backward branch's body. One that spans an EXIT is none: it comes back from behind the
         kernel's end, where a wait is repeated."""
         ends = [address for address, text in self.instructions if text == "EXIT" and address not in self.predicates]
         for address, text in self.instructions:

@@ -83,7 +83,7 @@ def _names(words):
 def rung(*words):
     """What the rung gains over the last one before that the package has, in the named cases, and links to its files."""
     suite, before, name = _names(words)
-    op, cases = LADDERS[suite], [case for case in measured.suites(LADDER)[suite] if case.name in words]
+    op, cases = LADDERS[suite], [case for case in measured.suites(LADDER)[suite] if case.name.split()[0] in words]
     body = []
     for package, title in measured.PACKAGES.items():
         speeds = [{r.design: f"{r.tflops:.1f}" for r in case.of(package)} for case in cases]
@@ -91,7 +91,7 @@ def rung(*words):
         body.append([title, *map(" to ".join, rows)])
     body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
     links = _files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else [])
-    headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
+    headings = ["TFLOP/s", *(case.name.split()[0].replace("x", " x ") for case in cases)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
 
 

@@ -58,7 +58,7 @@ def _in_short(case):
 
 
 def ladder(cases, size):
-    (case,) = (case for case in cases if case.name == f"{size}x{size}x{size}")
+    (case,) = (case for case in cases if case.name.split()[0] == f"{size}x{size}x{size}")
     line = {"vendor": "cuBLAS", "line": short(case.vendor.tflops), "label": "TFLOP/s"}
     return picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case), **line)
 

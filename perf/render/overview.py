@@ -14,7 +14,7 @@ WAITS = ("SYNCS.PHASECHK", "WARPGROUP.DEPBAR", "DEPBAR", "BAR")  # for an mbarri
 
 def overview(*words):
     """Each rung's speed relative to cuBLAS in the named cases, and what it adds: the bold words that begin its section."""
-    cases = [case for case in measured.suites(FOLDER)["hopper"] if case.name in words]
+    cases = [case for case in measured.suites(FOLDER)["hopper"] if case.name.split()[0] in words]
     page, body = CHAPTER.read_text(), []
     for name in (word for word in words if not word[0].isdigit()):
         adds = re.search(rf"^#+ {name}\n\n\*\*(.+?)\.?\*\*", page, re.MULTILINE)

@@ -28,9 +28,12 @@ def packed(op, gpu):
 
 
 def _is_wanted(problem):
-    """Whether it is one product of an fp32 B by columns, to which nothing is added."""
-    is_single = problem.batch == 1 and problem.beta == 0 and not problem.bias and problem.activation is None
-    return problem.precision == "ieee" and problem.b_layout == "col" and (problem.op == "gemm" or is_single)
+    return problem.precision == "ieee" and problem.b_layout == "col" and (problem.op == "gemm" or _is_single(problem))
+
+
+def _is_single(problem):
+    """Whether it is one product to which nothing is added."""
+    return problem.batch == 1 and problem.beta == 0 and not problem.bias and problem.activation is None
 
 
 def _mean(ratios):
