@@ -9,6 +9,7 @@ from . import measured, table
 
 CHAPTER = ROOT / "docs" / "matmul.md"
 FOLDER = measured.RESULTS / "h200"
+FACTS = ("registers", "shared memory", "products", "waits", "instructions")
 WAITS = ("SYNCS.PHASECHK", "WARPGROUP.DEPBAR", "DEPBAR", "BAR")  # for an mbarrier, wgmma, cp.async, the block's threads
 
 
@@ -27,19 +28,17 @@ def overview(*words):
 
 def code(*names):
     """What the compilers make of each rung: registers, shared memory, and the products and waits in the loop over slices."""
-    rows = {
-        (row["implementation"], row["design"]): row for row in records.read_rows(FOLDER / "code.json") if row["op"] == "matmul"
-    }
+    rows = {(row["op"], row["implementation"], row["design"]): row for row in records.read_rows(FOLDER / "code.json")}
     body = []
     for name in names:
-        for package, title in measured.PACKAGES.items():
-            if row := rows.get((package, name)):
-                body.append([f"`{name}`", title, str(row["registers"]), f"{row['shared_bytes'] / 1024:.0f} KB", *_loop(row)])
-    headings = ["rung", "", "registers", "shared memory", "products", "waits", "instructions in all"]
-    return table.markdown(headings, body)
+        found = (rows.get(("matmul", package, name)) for package in measured.PACKAGES)
+        body.append([f"`{name}`", *(cell for row in found for cell in (_facts(row) if row else "-" * len(FACTS)))])
+    headings = [heading for title in measured.PACKAGES.values() for heading in (f"{title}: {FACTS[0]}", *FACTS[1:])]
+    return table.markdown(["rung", *headings], body)
 
 
-def _loop(row):
-    counts = row["hot_loop"].items()
-    products = [f"{count} {opcode.removesuffix('.F32')}" for opcode, count in counts if opcode.startswith(sass.TENSOR)]
-    return ", ".join(products), str(sass.count(row["hot_loop"], WAITS)), str(row["hot_loop_instructions"])
+def _facts(row):
+    counts, shared = row["hot_loop"], f"{row['shared_bytes'] / 1024:.0f} KB"
+    products = [f"{count} {opcode.removesuffix('.F32')}" for opcode, count in counts.items() if opcode.startswith(sass.TENSOR)]
+    waits = str(sass.count(counts, WAITS))
+    return str(row["registers"]), shared, ", ".join(products), waits, str(row["hot_loop_instructions"])
