@@ -47,10 +47,12 @@ class Code:
     predicates: dict[int, str]  # address -> @P0 or the like, of the instructions that have one
 
     def loops(self):
-        """(first, last) address of every backward branch's body."""
+        """(first, last) address of every backward branch's body. One that spans an EXIT is none: it comes back from behind the
+        kernel's end, where a wait is repeated."""
+        ends = [address for address, text in self.instructions if text == "EXIT" and address not in self.predicates]
         for address, text in self.instructions:
             branch = re.match(r"BRA\S*\s.*?(0x[0-9a-f]+)", text)
-            if branch and int(branch[1], 16) <= address:
+            if branch and int(branch[1], 16) <= address and not any(int(branch[1], 16) <= end <= address for end in ends):
                 yield int(branch[1], 16), address
 
     def hot_loop(self):

@@ -1,10 +1,8 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`ladder`: the speed of every rung in a few cases; `rung`: what one of gemm's gains over the one that it builds on; `step`: the
-same of matmul's; `few`: its designs for few tiles; `specialized`, `fitted`, `clusters`: what those gain; `sent`: what L2 and
-DRAM send; `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of
-designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and
-minutes (compiled.py).
+`ladder`: the speed of every rung in a few cases; `rung`: what one gains over the one that it builds on; `overview`, `code`: all
+rungs of matmul's; `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far
+times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes (compiled.py).
 """
 
 import difflib
@@ -12,14 +10,15 @@ import re
 
 from .. import ROOT
 from ..measure import errors
-from . import architecture, compiled, ladder, measured, noise, packing, steps, table
+from . import architecture, compiled, ladder, measured, noise, overview, packing, table
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
 CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "measuring", "architecture"))
-PAGES = DOCS / "gemm"  # of diffs and drawings; nothing there is written by hand
+LADDERS = {"ladder": "gemm", "hopper": "matmul"}  # a suite of every rung: the operation
+PAGES = {op: DOCS / op for op in LADDERS.values()}  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
 
@@ -29,14 +28,9 @@ def texts(slow=False):
     fillers = {
         "rung": rung,
         "ladder": ladder.markdown,
-        "step": steps.step,
-        "few": steps.few,
-        "clusters": steps.clusters,
-        "specialized": steps.specialized,
-        "fitted": steps.fitted,
-        "planes": steps.planes,
+        "overview": overview.overview,
+        "code": overview.code,
         "packed": packing.packed,
-        "sent": steps.sent,
         "errors": errors_of,
         "regimes": regimes,
         "conv2d_regimes": conv2d_regimes,
@@ -46,7 +40,9 @@ def texts(slow=False):
     }
     if slow:
         fillers |= {"inspect": compiled.inspected, "trace": compiled.traced}
-    pages = {PAGES / f"{name}.md": diff(before, name) for before, name in rungs() if before}
+    pages = {
+        folder / f"{name}.md": diff(before, name, op) for op, folder in PAGES.items() for before, name in rungs(op) if before
+    }
     return {path: filled(path.read_text(), fillers) for path in CHAPTERS} | pages
 
 
@@ -73,27 +69,30 @@ def rungs(op="gemm"):
     """(the rung before, the rung) of each marker of the ladder in the operation's chapter; the first has none before it."""
     page = DOCS / f"{op}.md"
     for match in MARKED.finditer(page.read_text() if page in CHAPTERS else ""):
-        if match[1] in ("rung", "step"):
-            yield _names(match[2].split())
+        if match[1] == "rung":
+            _, before, name = _names(match[2].split())
+            yield (before[-1] if before else None), name
 
 
 def _names(words):
-    """Of [before,] name and cases."""
-    names = [word for word in words if not word[0].isdigit()]
-    return (names[0] if len(names) > 1 else None), names[-1]
+    """(suite, the rungs before, rung) of [suite,] [rungs before,] rung and cases."""
+    suite = words[0] if words[0] in LADDERS else "ladder"
+    *before, name = [word for word in words if word != suite and not word[0].isdigit()]
+    return suite, before, name
 
 
 def rung(*words):
-    """What the rung gains over the one before in the named cases, by the records, and links to its files."""
-    before, name = _names(words)
-    cases = [case for case in measured.suites(LADDER)["ladder"] if case.name in words]
+    """What the rung gains over the last one before that the package has, in the named cases, and links to its files."""
+    suite, before, name = _names(words)
+    op, cases = LADDERS[suite], [case for case in measured.suites(LADDER)[suite] if case.name.split()[0] in words]
     body = []
     for package, title in measured.PACKAGES.items():
         speeds = [{r.design: r.tflops for r in case.of(package)} for case in cases]
-        body.append([title, *(_gain([own[x] for x in (before, name) if x in own]) for own in speeds)])
+        rows = [[own[x] for x in (*before, name) if x in own][-2:] if name in own else [] for own in speeds]
+        body.append([title, *map(_gain, rows)])
     body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
-    links = _files(name) + ([f"[the difference to `{before}`](gemm/{name}.md)"] if before else [])
-    headings = ["TFLOP/s", *(case.name.replace("x", " x ") for case in cases)]
+    links = _files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else [])
+    headings = ["TFLOP/s", *(case.name.split()[0].replace("x", " x ") for case in cases)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
 
 
@@ -103,16 +102,16 @@ def _gain(tflops):
     return f"{text} ({tflops[1] / tflops[0] - 1:+.0%})" if len(tflops) == 2 else text or "-"
 
 
-def _files(name):
-    files = [f"tritonkernels/gemm/{name}.py", f"cuda_reference/gemm/{name}.cuh"]
+def _files(name, op):
+    files = [f"tritonkernels/{op}/{name}.py", f"cuda_reference/{op}/{name}.cuh"]
     return [f"[{file}](../{file})" for file in files if (ROOT / file).exists()]
 
 
-def diff(before, after):
+def diff(before, after, op="gemm"):
     """The page of the unified diff of two rungs."""
-    body = "\n".join(difference(*(ROOT / "cuda_reference/gemm" / f"{name}.cuh" for name in (before, after))))
-    files = " to ".join(f"[{name}.cuh](../../cuda_reference/gemm/{name}.cuh)" for name in (before, after))
-    return f"# From {before} to {after}\n\n{files}; [the chapter](../gemm.md#{after}).\n\n```diff\n{body}\n```\n"
+    body = "\n".join(difference(*(ROOT / f"cuda_reference/{op}/{name}.cuh" for name in (before, after))))
+    files = " to ".join(f"[{name}.cuh](../../cuda_reference/{op}/{name}.cuh)" for name in (before, after))
+    return f"# From {before} to {after}\n\n{files}; [the chapter](../{op}.md#{after}).\n\n```diff\n{body}\n```\n"
 
 
 def difference(before, after):

@@ -19,15 +19,6 @@ PACKAGES = {
 }  # name, marker, colour, shift
 
 
-def spans(figure, title, origin, rows, label):
-    """A row per group of cases, with a dot per case. rows: {name: {package: [ratio]}}"""
-    axes = _rows_of(figure, title, origin, rows, 0.3)
-    for package, (name, marker, colour, shift) in PACKAGES.items():
-        dots = [(x, i + shift) for i, row in enumerate(rows.values()) for x in row[package]]
-        axes.plot(*zip(*dots), marker, color=colour, markersize=3.5, alpha=0.6, markeredgewidth=0, label=name)
-    _speed_axis(axes, label, [x for row in rows.values() for own in row.values() for x in own])
-
-
 def strips(figure, title, origin, rows, label):
     """A strip of dots per class, a dot per case. The class's mean is a tick and a number, and its worst case has its name.
 

@@ -7,8 +7,22 @@ import os
 import sys
 
 from .. import ROOT
-from . import chapter, choice, designs, figures, gate, ladder, measured, plot, provenance, results, steps, support, torch_page
-from .drawings import DRAWINGS
+from . import (
+    chapter,
+    choice,
+    designs,
+    drawings,
+    figures,
+    gate,
+    hopper_drawings,
+    ladder,
+    measured,
+    plot,
+    provenance,
+    results,
+    support,
+    torch_page,
+)
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
@@ -60,15 +74,19 @@ def _texts(slow=False):
 
 
 def _pictures():
-    drawings = {chapter.PAGES / f"{name}.svg": picture for name, picture in DRAWINGS.items()}
-    pictures = figures.of_docs(chapter.LADDER) | {"matmul_ladder": steps.ladder(chapter.LADDER)}
+    drawn = {
+        chapter.PAGES[op] / f"{name}.svg": picture
+        for op, of in (("gemm", drawings), ("matmul", hopper_drawings))
+        for name, picture in of.DRAWINGS.items()
+    }
+    pictures = figures.of_docs(chapter.LADDER)
     charts = {CHARTS / chapter.LADDER.name / f"{name}.svg": picture for name, picture in pictures.items()}
     of_gpus = {
         CHARTS / folder.name / f"{name}.svg": picture(folder)
         for folder in measured.gpus()
         for name, picture in results.CHARTS.items()
     }
-    return drawings | charts | {path: picture for path, picture in of_gpus.items() if picture}
+    return drawn | charts | {path: picture for path, picture in of_gpus.items() if picture}
 
 
 def _stale_texts(texts):
@@ -83,5 +101,5 @@ def _stale_pictures(pictures):
 
 def _leftovers(texts, pictures):
     """Files of earlier runs that are no longer generated."""
-    files = {path for folder in (chapter.PAGES, CHARTS) for path in folder.rglob("*.*")}
+    files = {path for folder in (*chapter.PAGES.values(), CHARTS) for path in folder.rglob("*.*")}
     return files - texts.keys() - pictures.keys()

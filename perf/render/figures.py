@@ -17,8 +17,9 @@ IN_SHORT = {  # of names of cases
 
 
 def of_docs(folder):
-    """{name: Picture} of the charts of gemm's chapter. The report draws others."""
-    return {"gemm_ladder": gemm_ladder(measured.suites(folder)["ladder"])}
+    """{name: Picture} of the charts of the ladders' chapters. The report draws others."""
+    suites = measured.suites(folder)
+    return {"gemm_ladder": ladder(suites["ladder"], 4096), "matmul_ladder": ladder(suites["hopper"], 8192)}
 
 
 def of_classes(folder):
@@ -56,8 +57,8 @@ def _in_short(case):
     return text
 
 
-def gemm_ladder(cases, size=4096):
-    (case,) = (case for case in cases if case.name == f"{size}x{size}x{size}")
+def ladder(cases, size):
+    (case,) = (case for case in cases if case.name.split()[0] == f"{size}x{size}x{size}")
     line = {"vendor": "cuBLAS", "line": short(case.vendor.tflops), "label": "TFLOP/s"}
     return picture(charts.bars, f"The ladder at {size} x {size} x {size}", [case], rows=_by_design(case), **line)
 

@@ -1,9 +1,11 @@
 """What it gains to transpose fp32 operands once, before a product on CUDA cores: the tables of docs/gemm.md."""
 
+import statistics
+
 from . import measured, table
 from .measured import PACKAGES
-from .steps import LIBRARIES, is_single, mean
 
+LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 FLAGS = ("PACKED", "PACK_A", "PACK_B")  # of configs that do
 LARGE = 1e10  # FLOP
 HEADINGS = ["", "product", "without copies", "with them as well", "at best", "shapes"]
@@ -21,12 +23,21 @@ def packed(op, gpu):
             if own:
                 without, of_all = zip(*own)
                 most = max(best / before for before, best in own)
-                body.append([title, kind, mean(without), mean(of_all), f"{most:.2f}", str(len(own))])
+                body.append([title, kind, _mean(without), _mean(of_all), f"{most:.2f}", str(len(own))])
     return table.markdown(HEADINGS, body)
 
 
 def _is_wanted(problem):
-    return problem.precision == "ieee" and problem.b_layout == "col" and (problem.op == "gemm" or is_single(problem))
+    return problem.precision == "ieee" and problem.b_layout == "col" and (problem.op == "gemm" or _is_single(problem))
+
+
+def _is_single(problem):
+    """Whether it is one product to which nothing is added."""
+    return problem.batch == 1 and problem.beta == 0 and not problem.bias and problem.activation is None
+
+
+def _mean(ratios):
+    return f"{statistics.geometric_mean(ratios):.2f}"
 
 
 def _speeds(row, package):

@@ -86,7 +86,7 @@ const columnsOfCode = [
   ["loop's mix", (c) => mix(c.mix), (c) => c.mix.math],
   ["LDS", (c) => c.lds || "&ndash;", (c) => c.lds],
   ["LDG", (c) => c.ldg || "&ndash;", (c) => c.ldg],
-  ["predicted &micro;s", (c) => micro(c.us) + small(c.bound), (c) => c.us],
+  ["predicted &micro;s", (c) => (c.us === null ? "&ndash;" : micro(c.us) + small(c.bound)), (c) => c.us],
   ["config", (c) => `<small>${escaped(c.config)}</small>`, (c) => c.config],
   ["from", (c) => origin(c.gpu, c.from), (c) => c.gpu * 1e6 + c.from],
 ];

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,15 @@ def test_resources_and_loops(monkeypatch):
     code = parse(monkeypatch)
     assert (code.registers, code.stack_bytes, code.shared_bytes) == (40, 8, 8192)
     assert set(code.loops()) == {(0x20, 0x30), (0x10, 0x60), (0x70, 0x70)}
+
+
+def test_a_wait_that_is_repeated_behind_the_end_is_no_loop(monkeypatch):
+    """It comes back into the loop, and what lies between has the kernel's EXIT."""
+    texts = ("HGMMA R1", "SYNCS P0", "@!P0 BRA 0x60", "@P1 BRA 0x10", "EXIT", "SYNCS P0", "BRA 0x30")
+    lines = [(16 * i, *re.match(r"(@\S+ )?(.*)", text).groups()) for i, text in enumerate(texts, 1)]
+    listing = "".join(f"        /*{address:04x}*/ {predicate or '':>8}{text} ;\n" for address, predicate, text in lines)
+    monkeypatch.setattr(sys.modules[__name__], "LISTING", "        Function : _Z1kv\n" + listing)
+    assert set(parse(monkeypatch).loops()) == {(0x10, 0x40)}
 
 
 def test_the_hot_loop_is_the_one_with_most_arithmetic_of_its_own(monkeypatch):

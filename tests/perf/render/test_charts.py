@@ -115,7 +115,6 @@ ERRORS = {name: {package: [(x, 3.0) for x in xs] for package, xs in row.items()}
 @pytest.mark.parametrize(
     "draw, data",
     [
-        (charts.spans, {"rows": ROWS, "label": "x"}),
         (charts.strips, {"rows": STRIPS, "label": "x"}),
         (charts.bars, {"rows": BARS, "vendor": "cuBLAS", "line": 1.0, "label": "x"}),
         (charts.errors, {"rows": ERRORS, "label": "x"}),

@@ -21,7 +21,7 @@ def folder(monkeypatch, tmp_path):
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(docs, "ROOT", tmp_path)
     monkeypatch.setattr(docs, "CHARTS", tmp_path / "charts")
-    monkeypatch.setattr(docs.chapter, "PAGES", tmp_path / "gemm")
+    monkeypatch.setattr(docs.chapter, "PAGES", {"gemm": tmp_path / "gemm"})
     monkeypatch.setattr(docs, "_texts", lambda slow=False: {tmp_path / "page.md": "new"})
     monkeypatch.setattr(docs, "_pictures", lambda: {tmp_path / "gemm/drawing.svg": Picture(line, {"numbers": [1]})})
     return tmp_path

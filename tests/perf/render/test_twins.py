@@ -207,12 +207,12 @@ def test_a_missing_twin_has_its_reason():
 def test_differences_are_to_the_design_that_it_builds_on():
     builds_on = {
         ("gemm", "split_k"): "rasterized",
-        ("matmul", "persistent"): "pipelined",
+        ("matmul", "tma"): "wgmma",
         ("gemv", "vectorized"): "warp_per_row",
     }
     for design, before in builds_on.items():
         assert twin_of(*design).before.rung.name == before
-    assert twin_of("gemm", "naive").before is None and twin_of("matmul", "naive").before is None
+    assert twin_of("gemm", "naive").before is None and twin_of("matmul", "tiled").before is None
     section = unescape(re.sub("<[^>]*>", "", text_of("gemm", "split_k").partition('id="difference"')[2]))
     for path in ("tritonkernels/gemm/{}.py", "cuda_reference/gemm/{}.cuh", "cuda_reference/gemm/{}.py"):
         old, new = ((ROOT / path.format(name)).read_text().splitlines() for name in ("rasterized", "split_k"))
