@@ -205,7 +205,7 @@ def test_every_config_for_a_gpu_has_its_launches(package, op):
 def test_explain_prints_and_raises_what_the_call_raises():
     a = torch.randn(3, 4, device=DEVICE)
     text = str(tritonkernels.explain("gemm", a, a.t()))
-    assert "tiled" in text and "BLOCK_M" in text
+    assert "rasterized" in text and "contender" in text and "BLOCK_M" in text
     with pytest.raises(ShapeError):
         tritonkernels.explain("gemm", a, a)
     with pytest.raises(UnknownDesignError):

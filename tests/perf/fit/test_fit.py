@@ -168,11 +168,11 @@ def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
 
 
 def test_designs_without_records_are_as_the_others_of_their_operation(fitted):
-    expected = [getattr(fitted[KEY + "naive"], part) for part in SHARES]
-    assert expected == [getattr(fitted["cuda_reference gemm.naive"], part) for part in SHARES]
+    expected = [getattr(fitted[KEY + "split_k"], part) for part in SHARES]
+    assert expected == [getattr(fitted["cuda_reference gemm.split_k"], part) for part in SHARES]
     known = [[getattr(fitted[KEY + name], part) for part in SHARES] for name in TRUE]
     assert all(min(column) <= value <= max(column) for value, column in zip(expected[:1], zip(*known)))
-    nothing = table.fitted([])[KEY + "naive"]
+    nothing = table.fitted([])[KEY + "split_k"]
     assert [getattr(nothing, part) for part in SHARES] == list(table.GUESS)
 
 
