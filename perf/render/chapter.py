@@ -30,6 +30,7 @@ def texts(slow=False):
         "ladder": ladder.markdown,
         "overview": overview.overview,
         "code": overview.code,
+        "counted": overview.counted,
         "packed": packing.packed,
         "errors": errors_of,
         "regimes": regimes,

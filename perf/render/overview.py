@@ -1,5 +1,6 @@
-"""The tables of all rungs of matmul's ladder in docs/matmul.md: speeds, and machine code."""
+"""The tables of all rungs of matmul's ladder in docs/matmul.md: speeds, machine code, and what the memories send."""
 
+import json
 import re
 
 from .. import ROOT
@@ -10,6 +11,7 @@ from . import measured, table
 CHAPTER = ROOT / "docs" / "matmul.md"
 FOLDER = measured.RESULTS / "h200"
 FACTS = ("registers", "shared memory", "products", "waits", "instructions")
+COUNTERS = ("l2_read_bytes", "dram_read_bytes")
 WAITS = ("SYNCS.PHASECHK", "WARPGROUP.DEPBAR", "DEPBAR", "BAR")  # for an mbarrier, wgmma, cp.async, the block's threads
 
 
@@ -35,6 +37,17 @@ def code(*names):
         body.append([f"`{name}`", *(cell for row in found for cell in (_facts(row) if row else "-" * len(FACTS)))])
     headings = [heading for title in measured.PACKAGES.values() for heading in (f"{title}: {FACTS[0]}", *FACTS[1:])]
     return table.markdown(["rung", *headings], body)
+
+
+def counted(gpu):
+    """Megabytes that L2 and DRAM send in a call, by the GPU's counters."""
+    found = json.loads((measured.RESULTS / gpu / "counters.json").read_text())
+    (case,) = {row["case"] for row in found["records"]}
+    names = [f"`{row['design']}`" if row["design"] else "cuBLAS" for row in found["records"]]
+    body = [[name, *(f"{row[sent] / 1e6:.0f}" for sent in COUNTERS)] for name, row in zip(names, found["records"])]
+    taken = found["environment"]
+    origin = f"MB that a call of {case.replace('x', ' x ')} reads, CUDA. {taken['device']}, {taken['date'][:10]}."
+    return f"{origin}\n\n{table.markdown(['rung', 'from L2', 'from DRAM'], body)}"
 
 
 def _facts(row):

@@ -1,6 +1,7 @@
 """The tables and drawings of matmul's ladder: figures are those of the records, and drawings keep the rules that they show."""
 
 import itertools
+import json
 
 from perf.measure import records
 from perf.offline import sass
@@ -36,15 +37,24 @@ def test_the_code_is_that_of_the_records():
     assert not sass.count({"LDGDEPBAR": 1, "UBAR": 1}, overview.WAITS)
 
 
+def test_what_l2_and_dram_send_is_that_of_the_records():
+    of = {row["design"]: row for row in json.loads((overview.FOLDER / "counters.json").read_text())["records"]}
+    rows = {name: numbers for name, *numbers in map(cells, overview.counted("h200").splitlines()[4:])}
+    assert rows.keys() == {f"`{name}`" if name else "cuBLAS" for name in of}
+    for name, row in of.items():
+        sent = rows[f"`{name}`" if name else "cuBLAS"]
+        assert sent == [f"{row['l2_read_bytes'] / 1e6:.0f}", f"{row['dram_read_bytes'] / 1e6:.0f}"]
+
+
 def test_a_rung_of_hopper_is_compared_with_the_last_one_that_the_package_has():
     case = next(case for case in chapter.measured.suites(chapter.LADDER)["hopper"] if case.name.startswith(SIZE))
     triton, cuda = ({r.design: f"{r.tflops:.1f}" for r in case.of(package)} for package in ("triton", "cuda"))
     text = chapter.rung("hopper", "tile_loop", "multicast", "in_turn", SIZE)
     assert (
-        f"| Triton | {triton['tile_loop']} to {triton['in_turn']} |" in text
+        f"| Triton | {triton['tile_loop']} to {triton['in_turn']} (" in text
         and "[the difference to `multicast`](matmul/" in text
     )
-    assert f"| CUDA | {cuda['multicast']} to {cuda['in_turn']} |" in text
+    assert f"| CUDA | {cuda['multicast']} to {cuda['in_turn']} (" in text
     assert "| Triton | - |" in chapter.rung("hopper", "tile_loop", "multicast", SIZE)
     assert ("multicast", "in_turn") in list(chapter.rungs("matmul"))
 
