@@ -215,7 +215,7 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/cuda_cores.py",
         "test_cuda_cores_triton and come_as_they_lie",
-        ("single floats across K only", "along_k = not quads and t.stride(2) <= t.stride(1)", "along_k = False"),
+        ("single floats across K only", "if not quads and t.stride(2) <= t.stride(1):", "if False:"),
     ),
     *of(
         "tritonkernels/matmul/dmma.py",
@@ -305,7 +305,7 @@ MUTANTS = [
         ("any table of types known", "_host_types().get(TF32) == TF32", "TF32 in _host_types()"),
     ),
     *of(
-        "tritonkernels/matmul/persistent.py",
+        "tritonkernels/language/descriptor.py",
         "tritonkernels and persistent and batches_that_are_not",
         ("any distance of batches", " or batch % 16)", ")"),
     ),
