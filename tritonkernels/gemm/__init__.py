@@ -62,7 +62,7 @@ LADDER = (
 def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
     """out = alpha * A B + beta * C in IEEE arithmetic, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
 
-    a       (M, K) float32, or float64, for which there is `rasterized`; any strides
+    a       (M, K) float32, or float64, which matmul's designs multiply on tensor cores; any strides
     b       (K, N) of a's dtype, any strides
     c       broadcastable to (M, N), of a's dtype; needed if beta != 0, never read if beta == 0
     alpha, beta  real numbers, rounded to a's dtype; with alpha == 0, A and B are not read. beta: default 1 with c, else 0
