@@ -10,6 +10,7 @@ from tests import cases
 from tests.harness import (
     DEVICES,
     LAYOUTS,
+    LIBRARIES,
     SMALL,
     Size,
     available_on,
@@ -114,16 +115,18 @@ DOUBLES = ((0.1, -1 / 3), (1e39, 1e-46), (math.nan, 1.0), (1.0, -math.inf), (0.0
 
 
 @short(lambda sizes: sizes in FEW_SIZES)
-@takes_float64
-@pytest.mark.parametrize("library, op, design", designs("gemm"))
+@only(lambda design, sizes: design is None or sizes in FEW_SIZES)
+@pytest.mark.parametrize("design", (None, "matmul.pipelined", "matmul.split_k"), ids=str)
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 @pytest.mark.parametrize("sizes", cases.GEMM_SIZES + cases.EMPTY_GEMMS, ids=size_id)
-def test_gemm_of_doubles(library, op, design, device, sizes):
+def test_gemm_of_doubles(library, design, device, sizes):
+    """By matmul's designs, the default choice first."""
     available_on(library, device)
     m, n, k = sizes
     a, b, c = (random(*shape, dtype=torch.float64, device=device) for shape in ((m, k), (k, n), (m, n)))
     for alpha, beta in DOUBLES:
-        run_checked(library, op, design, a, transposed(b), c, alpha=alpha, beta=beta)
-    run_checked(library, op, design, transposed(a), b)
+        run_checked(library, "gemm", design, a, transposed(b), c, alpha=alpha, beta=beta)
+    run_checked(library, "gemm", design, transposed(a), b)
 
 
 @pytest.mark.parametrize("library, op, design", designs("gemm"))

@@ -61,18 +61,13 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/gemm/parts/tile.py",
-        "tritonkernels and gemm_of_doubles and rasterized",
-        ("doubles added up in fp32", "cols.shape[0]), a.ptr.dtype.element_ty)", "cols.shape[0]), tl.float32)"),
-    ),
-    *of(
-        "tritonkernels/gemm/parts/tile.py",
         "tritonkernels and gemm and rasterized",
         (
             "rows of the result unmasked",
             "inside = (rows < M)[:, None] & (cols < N)[None, :]\n    acc",
             "inside = (rows >= 0)[:, None] & (cols < N)[None, :]\n    acc",
         ),
-        ("zeros returned", "acc = factor(alpha, acc.dtype) * acc", "acc = factor(alpha, acc.dtype) * acc * 0"),
+        ("zeros returned", "acc = alpha * acc", "acc = alpha * acc * 0"),
         ("stride of another tensor", "out.ptr + rows[:, None] * out.row", "out.ptr + rows[:, None] * out.col"),
         ("last product dropped", "range(first_k, end_k, BLOCK_K)", "range(first_k, end_k - 1, BLOCK_K)"),
         (
@@ -88,8 +83,8 @@ MUTANTS = [
         ),
         (
             "fp16 accumulate",
-            'input_precision="ieee", out_dtype=acc.dtype)',
-            'input_precision="ieee", out_dtype=acc.dtype).to(tl.float16).to(tl.float32)',
+            'input_precision="ieee")',
+            'input_precision="ieee").to(tl.float16).to(tl.float32)',
         ),
         (
             "input changed",

@@ -25,12 +25,10 @@ def blocked_configs(problem, target, num_stages, **constants):
     """A config per tile and number of stages; for the interpreter, whose cost is per tile operation, a big tile first."""
     if not target.is_gpu:
         yield config_of({"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 64, **constants})
-    most = 64 * 4 // problem.dtype.itemsize  # accumulators of a thread: one in float64 takes two registers
-    yield from _of_tiles(most, num_stages, *constants.items())
+    yield from _of_tiles(num_stages, *constants.items())
 
 
 @functools.cache
-def _of_tiles(most, num_stages, *constants):
-    fit = [tile for tile in TILES if tile[0] * tile[1] <= most * 32 * tile[3]]
-    tiles = [(dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), tile), **dict(constants)), num_warps) for *tile, num_warps in fit]
+def _of_tiles(num_stages, *constants):
+    tiles = [(dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), tile), **dict(constants)), num_warps) for *tile, num_warps in TILES]
     return [config_of(tile, num_warps=num_warps, num_stages=stages) for tile, num_warps in tiles for stages in num_stages]

@@ -1,6 +1,5 @@
 """Shared by the blocked designs: the tile of a program, its sum of products over a range of K, and its store."""
 
-from ...language.scalars import factor, scalar
 from ...language.structs import Matrix
 from ...language.tiles import span
 from ...language.triton import tl, triton
@@ -11,8 +10,7 @@ from .space import count_tiles
 def blas(problem, a, b, c, out):
     """The first arguments of every kernel of this operation."""
     operands = (Matrix.of(t) for t in (a, b, c, out))
-    scalars = (scalar(x, problem.dtype) for x in (problem.alpha, problem.beta))
-    return (*operands, problem.m, problem.n, problem.k, *scalars)
+    return (*operands, problem.m, problem.n, problem.k, problem.alpha, problem.beta)
 
 
 def one_program_a_tile(kernel):
@@ -34,14 +32,14 @@ def rows_and_cols(tile, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: t
 @triton.jit
 def tile_product(a, b, rows, cols, first_k, end_k, M, N, BLOCK_K: tl.constexpr, WIDE: tl.constexpr):
     """The (BLOCK_M, BLOCK_N) sum over k in [first_k, end_k), in slices of BLOCK_K that Triton stages in shared memory."""
-    acc = tl.zeros((rows.shape[0], cols.shape[0]), a.ptr.dtype.element_ty)
+    acc = tl.zeros((rows.shape[0], cols.shape[0]), tl.float32)
     for k in range(first_k, end_k, BLOCK_K):
         ks = span(k, BLOCK_K, WIDE)
         a_inside = (rows < M)[:, None] & (ks < end_k)[None, :]
         b_inside = (ks < end_k)[:, None] & (cols < N)[None, :]
         a_slice = tl.load(a.ptr + rows[:, None] * a.row + ks[None, :] * a.col, mask=a_inside, other=0)
         b_slice = tl.load(b.ptr + ks[:, None] * b.row + cols[None, :] * b.col, mask=b_inside, other=0)
-        acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee", out_dtype=acc.dtype)
+        acc = tl.dot(a_slice, b_slice, acc, input_precision="ieee")
     return acc
 
 
@@ -49,8 +47,8 @@ def tile_product(a, b, rows, cols, first_k, end_k, M, N, BLOCK_K: tl.constexpr, 
 def store_tile(acc, c, out, rows, cols, M, N, alpha, beta):
     """out = alpha * acc + beta * C on the part of the tile that lies inside. C is None where beta is 0: never read."""
     inside = (rows < M)[:, None] & (cols < N)[None, :]
-    acc = factor(alpha, acc.dtype) * acc
+    acc = alpha * acc
     if c is not None:
         c_tile = tl.load(c.ptr + rows[:, None] * c.row + cols[None, :] * c.col, mask=inside, other=0)
-        acc += factor(beta, acc.dtype) * c_tile
+        acc += beta * c_tile
     tl.store(out.ptr + rows[:, None] * out.row + cols[None, :] * out.col, acc, mask=inside)
