@@ -7,6 +7,7 @@ run, with all that they import. Files of other operations, other tests and the r
 
 import functools
 import hashlib
+import itertools
 import re
 
 from tritonkernels.operation import OPERATIONS
@@ -59,14 +60,23 @@ def _programs(check, family):
 def _of_packages(ops):
     """(the files of these operations and of all that they are made of or call, the files that are no operation's)"""
     folders = {path: folder for path in _hashes() for package, folder, *_ in [_parts(path)] if package in kernels.PACKAGES}
-    found, new = set(), {path for path in folders if folders[path] in ops}
+    lent = itertools.chain.from_iterable(map(_lenders, ops))
+    found, new = set(), {path for path in folders if folders[path] in {*ops, *lent}}
     while new:
         found |= new
         used = {path for file in new for path in _imports(file) if folders.get(path) in plan.OPS}
         called = {folders[path] for path in used if path.name == "__init__.py"}
-        called |= {reduction.to for path in new for reduction in OPERATIONS[folders[path]].reductions}
         new = (used | {path for path in folders if folders[path] in called}) - found
     return found, {path for path in folders if folders[path] not in plan.OPS}
+
+
+def _lenders(op):
+    """The operations whose designs the operation has: their own, or if it has none itself, also what these have of others."""
+    operation = OPERATIONS[op]
+    for reduction in operation.reductions:
+        yield reduction.to
+        if not operation.own:
+            yield from _lenders(reduction.to)
 
 
 def _reached(programs):

@@ -9,8 +9,8 @@ from tests.concurrency.calls import COMBINING
 from tests.harness import runnable_designs
 
 ROOT = Path(__file__).parents[2]
-BUILT = ("cuda_reference-gemm-naive", "cuda_reference-gemv-warp_per_row")  # two builds: enough to run side by side
-INTERPRETED = ("tritonkernels-gemm-naive", "tritonkernels-gemv-warp_per_row", "tritonkernels-conv2d-direct")
+BUILT = ("cuda_reference-gemm-rasterized", "cuda_reference-gemv-vectorized")  # two builds: enough to run side by side
+INTERPRETED = ("tritonkernels-gemm-rasterized", "tritonkernels-gemv-vectorized", "tritonkernels-conv2d-depthwise")
 
 
 def run(*designs, **environment):

@@ -68,7 +68,7 @@ def test_batches_of_nothing(package, name, device):
 @on_devices
 def test_a_batch_of_nothing_by_a_named_design(package, device):
     a, b, _ = pair_of(package, "gemm", device).make(0)
-    assert torch.vmap(lambda a, b: package.gemm(a, b, design="naive"))(a, b).shape == (0, 4, 6)
+    assert torch.vmap(lambda a, b: package.gemm(a, b, design="matmul.pipelined"))(a, b).shape == (0, 4, 6)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_batch_that_no_design_has_is_a_loop_and_says_so_once(package, device, 
     pair = pair_of(package, "gemm", device)
     tensors = pair.make(SIZE)
     for _ in range(2):
-        got = torch.vmap(lambda a, b, c: package.gemm(a, b, c, alpha=0.5, beta=2.0, design="naive"))(*tensors)
+        got = torch.vmap(lambda a, b, c: package.gemm(a, b, c, alpha=0.5, beta=2.0, design="matmul.pipelined"))(*tensors)
         torch.testing.assert_close(got, torch.stack([pair.torchs(*t) for t in zip(*tensors)]))
     assert len(said) == 1 and "gemm" in said[0]
 

@@ -15,7 +15,8 @@ from triton.experimental.gluon import language as gl
 from ..config import config_of
 from ..language.renamed import barrier
 from ..language.structs import Matrix
-from .parts.lessons import gluon_lesson, launch, span, store_tile
+from .parts.gluon_lessons import gluon_lesson, span, store_tile
+from .parts.lessons import launch
 
 TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 8}, num_warps=8, num_stages=1)
 ACC = gl.constexpr(gl.BlockedLayout(size_per_thread=[8, 8], threads_per_warp=[4, 8], warps_per_cta=[4, 2], order=[1, 0]))

@@ -111,12 +111,12 @@ def changed(tmp_path, monkeypatch):
         ("tests/perf/measure/test_compare.py", {"around"}),
         ("examples/train.py", {"around"}),
         ("tests/support.py", {"around"}),
-        ("tritonkernels/gemm/tiled.py", of("gemm")),
-        ("tritonkernels/gemm/new.py", of("gemm")),
+        ("tritonkernels/gemm/tiled.py", of("gemm", "matmul")),  # which has its designs
+        ("tritonkernels/gemm/new.py", of("gemm", "matmul")),
         ("tritonkernels/gemm/parts/rules.py", of("gemm", "gemv", "matmul")),  # gemv is made of it, and matmul calls gemv
         ("tritonkernels/gemv/__init__.py", of("gemv", "matmul")),
         ("cuda_reference/gemm/tiled.cuh", of("gemm", "matmul")),
-        ("cuda_reference/matmul/tiled.cuh", of("matmul")),
+        ("cuda_reference/matmul/tiled.cuh", of("matmul", "gemm", "conv2d")),
         ("tritonkernels/conv2d/parts/precision.py", of("conv2d")),
         (
             "tests/gate/calls.py",
@@ -139,7 +139,7 @@ def test_it_changes_with_what_the_step_depends_on(changed, path, steps):
 def test_the_calls_of_an_operation_depend_on_a_file_of_another_that_lists_their_types(changed):
     """But not on that one's kernels."""
     assert {"calls-gemm", "calls-matmul"} <= changed("tritonkernels/matmul/parts/prepare.py")
-    assert "calls-gemm" not in changed("tritonkernels/matmul/parts/as_gemv.py")
+    assert "calls-gemv" not in changed("tritonkernels/matmul/parts/as_gemv.py")
 
 
 def test_the_operations_that_its_tests_used_belong_to_it(changed):

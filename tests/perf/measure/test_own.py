@@ -20,7 +20,7 @@ def compare(triton_only, tmp_path, capsys):
     def run(*names):
         own = [f"own_kernels:{name}" for name in names]
         files = "--shapes", str(tmp_path / "shapes.json"), "--json", str(tmp_path / "r.json")
-        status = main(["compare", "--op", "matmul", "--design", "tiled", *files, "--contender", *own])
+        status = main(["compare", "--op", "matmul", "--design", "pipelined", *files, "--contender", *own])
         rows = records.read_json(tmp_path / "r.json")
         assert [r.implementation for r in rows] == ["triton", "torch", *["own"] * len(names)]
         return status, rows[2:], capsys.readouterr().out

@@ -54,9 +54,11 @@ def test_a_trial_has_the_first_of_the_ranking_and_others_at_random(package):
 @pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
 def test_a_trial_has_some_that_were_never_timed(package, monkeypatch):
     """However slow they are by prediction; of different designs, although one has most of the configs."""
-    gemm, left_out = shape(cases.gemm(1536, 1536, 1536)), (f"{package} gemm.naive ieee", f"{package} gemm.tiled ieee")
+    gemm, left_out = shape(cases.gemm(1536, 1536, 1536)), (f"{package} gemm.rasterized ieee", f"{package} gemm.stream_k ieee")
     left = {key: own for key, own in model.sustained("h200").items() if key not in left_out}
-    names = {"naive", "tiled"} | {name for name, _ in never_timed(trial.library(package).ranking(gemm.problem, shapes.H200))}
+    names = {"rasterized", "stream_k"} | {
+        name for name, _ in never_timed(trial.library(package).ranking(gemm.problem, shapes.H200))
+    }
     monkeypatch.setattr(model, "sustained", lambda name: left)
     ranked = trial.library(package).ranking(gemm.problem, shapes.H200)
     never = never_timed(ranked)
@@ -111,7 +113,8 @@ def test_each_shape_has_random_configs_of_its_own():
     plans = [plan_of(n, "cuda_reference") for n in range(1024, 4096, 64)]
     drawn = [str(sorted(map(str, plan[-2:]))) for plan in plans]
     assert len(set(drawn)) > len(drawn) // 2
-    assert {name for plan in plans for name, _ in plan} == {*trial.library("cuda_reference").names("gemm")}
+    problem, library = shape(cases.gemm(1024, 1024, 1024)).problem, trial.library("cuda_reference")
+    assert {name for plan in plans for name, _ in plan} == {c.design.name for c in library.ranking(problem, shapes.H200)}
 
 
 def test_where_no_design_is_willing_there_are_no_contenders():
