@@ -257,6 +257,8 @@ def pair(argument, value, least):
 
 
 def broadcast_shape(left, left_shape, right, right_shape):
+    if not left_shape and not right_shape:  # torch imports sympy, which takes long
+        return left_shape
     try:
         return torch.broadcast_shapes(left_shape, right_shape)
     except RuntimeError:

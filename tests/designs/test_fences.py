@@ -13,6 +13,7 @@ import cuda_reference
 from perf.offline import sass
 from tests import nvcc
 from tests.compiler import printed
+from tests.harness import thorough
 
 CUDA = Path(cuda_reference.__file__).parent
 
@@ -114,6 +115,18 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         )
     },
 }
+# Of Hopper's lessons, which stand alone: names of one are names of the next.
+LESSONS = {
+    f"matmul/{name}.cuh": (f"matmul::{name}<__half, __half, {numbers}>", fences)
+    for name, numbers, fences in (
+        ("wgmma", "128, 128", [SLICES]),
+        ("tma", "128, 128, 3", [BARRIERS]),
+        ("specialized", "128, 256, 4", [BARRIERS]),
+        ("tile_loop", "128, 256, 4", [BARRIERS]),
+        ("multicast", "128, 256, 4", [BARRIERS_OF_A_CLUSTER]),
+        ("in_turn", "128, 128, 6", [BARRIERS_OF_A_CLUSTER]),
+    )
+}
 WORDS = {
     "ptx": r"bar\.sync|atom\.global\.gpu\.\w+\.\w+\.\w+|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init"
     r"|mbarrier\.init|wgmma\.fence"
@@ -164,6 +177,16 @@ def test_fences_of_cuda_kernels(compiled, required):
     check(fences, WORDS, codes)
 
 
+@nvcc.needed
+@thorough
+@pytest.mark.parametrize("header", LESSONS)
+def test_fences_of_lessons(header):
+    expression, fences = LESSONS[header]
+    unit = nvcc.compiled("90a", [header], [expression])
+    (code,) = sass.read(unit.cubin).values()
+    check(fences, WORDS, {"ptx": unit.ptx, "sass": "\n".join(text for _, text in code.instructions)})
+
+
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
         r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
@@ -172,7 +195,7 @@ def test_every_kernel_that_needs_a_fence_is_in_the_table():
     parts = ("slices", "products", "out_boxes", "swapped", "block_memory", "boxed_result")
     shared = {CUDA / f"common/{name}.cuh" for name in ("add_splits", "last_to_arrive", "mbarrier", "tma")}
     shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
-    assert files - shared == {CUDA / header for header, _ in REQUIRED}
+    assert files - shared == {CUDA / header for header in (*LESSONS, *(header for header, _ in REQUIRED))}
 
 
 # Prints [op/design, PTX, SASS] of a kernel of each design that counts arrivals.
