@@ -7,7 +7,6 @@ run, with all that they import. Files of other operations, other tests and the r
 
 import functools
 import hashlib
-import itertools
 import re
 
 from tritonkernels.operation import OPERATIONS
@@ -60,8 +59,8 @@ def _programs(check, family):
 def _of_packages(ops):
     """(the files of these operations and of all that they are made of or call, the files that are no operation's)"""
     folders = {path: folder for path in _hashes() for package, folder, *_ in [_parts(path)] if package in kernels.PACKAGES}
-    lent = itertools.chain.from_iterable(map(_lenders, ops))
-    found, new = set(), {path for path in folders if folders[path] in {*ops, *lent}}
+    wanted = ops.union(*map(_lenders, ops))
+    found, new = set(), {path for path in folders if folders[path] in wanted}
     while new:
         found |= new
         used = {path for file in new for path in _imports(file) if folders.get(path) in plan.OPS}

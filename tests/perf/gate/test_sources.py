@@ -16,7 +16,7 @@ FILES = {
     "tritonkernels/gemv/__init__.py": "",
     "tritonkernels/gemv/parts/rules.py": "from ...gemm.parts.rules import scaled\n",
     "tritonkernels/matmul/__init__.py": "",
-    "tritonkernels/matmul/parts/as_gemv.py": "from ...gemv import GEMV\n",
+    "tritonkernels/matmul/parts/as_gemv.py": "from ...gemv.parts.prepare import prepare\n",
     "tritonkernels/matmul/parts/prepare.py": "",
     "tritonkernels/conv2d/parts/precision.py": "",
     "tritonkernels/conv2d_input/__init__.py": "from ..conv2d.parts.precision import FP32\n",
@@ -115,7 +115,7 @@ def changed(tmp_path, monkeypatch):
         ("tritonkernels/gemm/new.py", of("gemm", "matmul")),
         ("tritonkernels/gemm/parts/rules.py", of("gemm", "gemv", "matmul")),  # gemv is made of it, and matmul calls gemv
         ("tritonkernels/gemv/__init__.py", of("gemv", "matmul")),
-        ("cuda_reference/gemm/tiled.cuh", of("gemm", "matmul")),
+        ("cuda_reference/gemm/tiled.cuh", of("gemm", "matmul", "conv2d")),  # matmul's kernel includes it
         ("cuda_reference/matmul/tiled.cuh", of("matmul", "gemm", "conv2d")),
         ("tritonkernels/conv2d/parts/precision.py", of("conv2d")),
         (
