@@ -112,6 +112,7 @@ SUITE = (
     "tests/designs/matmul/test_persistent_addend_cuda.py",
     "tests/designs/matmul/test_pipelined_cuda.py",
     "tests/designs/matmul/test_hopper_ladder_cuda.py",
+    "tests/designs/matmul/test_hopper_ladder_gluon.py",
     "tests/designs/matmul/test_fp8.py",
     "tests/designs/matmul/test_cuda_cores.py",
     "tests/designs/matmul/test_cuda_cores_triton.py",
