@@ -2,12 +2,16 @@
 
 A step is of a family of operations, or of all. One of a family depends on that family's kernels and host code, and those of the
 operations that these and its tests use; on all that the packages share; on the gate's programs; and on the tests that it may
-run, with all that they import. Files of other operations, other tests and the rest of perf may change without it.
+run, with all that they import. Files of other operations, other tests and the rest of perf may change without it; so may
+comments and docstrings, which no program runs.
 """
 
+import ast
 import functools
 import hashlib
+import io
 import re
+import tokenize
 
 from tritonkernels.operation import OPERATIONS
 
@@ -17,6 +21,11 @@ from . import plan
 
 PROGRAMS = tuple(HERE / "gate" / f"{name}.py" for name in ("gate_steps", "gate_pytest", "findings", "processes"))
 SETTINGS = "pyproject.toml"  # whose section for pytest counts
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+HEADERS = (".cuh", ".h", ".cpp", ".cu")
+C_TOKENS = re.compile(  # strings and comments
+    r"""(?P<text>R"\(.*?\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')|//[^\n]*|/\*.*?\*/""", re.DOTALL
+)
 DOTTED = re.compile(r"\b(?:tests|perf)(?:\.\w+)+")  # a module by its name, as in a command
 
 
@@ -121,4 +130,35 @@ def _hashes():
     found = {path: path.read_bytes() for path in paths if not path.is_relative_to(ROOT / environment.RESULTS)}
     settings = re.findall(r"^\[tool\.pytest.*?(?=^\[|\Z)", (ROOT / SETTINGS).read_text(), re.MULTILINE | re.DOTALL)
     found[ROOT / SETTINGS] = "".join(settings).encode()
-    return {path: hashlib.sha256(content).hexdigest() for path, content in found.items()}
+    return {path: hashlib.sha256(_code(path.suffix, content)).hexdigest() for path, content in found.items()}
+
+
+def _code(suffix, content):
+    """What of a file's bytes is run. Text is cut by positions, not printed anew: every Python must come to the same."""
+    if suffix not in (".py", *HEADERS):
+        return content
+    text = content.decode()
+    if suffix == ".py":
+        lines = text.splitlines(keepends=True)
+        for (row, column), (end, end_column) in sorted(_remarks(text), reverse=True):
+            lines[row - 1 : end] = [lines[row - 1][:column] + lines[end - 1][end_column:]]
+        text = "".join(lines)
+    else:
+        text = re.sub(r"^\s+", "", C_TOKENS.sub(lambda match: match["text"] or " ", text), flags=re.MULTILINE)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()).encode()
+
+
+def _remarks(text):
+    """((line, column), (line, column)) between which each comment and docstring stands; columns in characters."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start, token.end
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            said = node.body[0].value
+            yield (said.lineno, said.col_offset), (said.end_lineno, _characters(text, said.end_lineno, said.end_col_offset))
+
+
+def _characters(text, line, column):
+    """The column in characters of one in bytes, as ast counts them."""
+    return len(text.splitlines()[line - 1].encode()[:column].decode())

@@ -51,6 +51,17 @@ FILES = {
     "examples/train.py": "",
     "pyproject.toml": "[project]\nversion = 1\n[tool.pytest.ini_options]\ntimeout = 300\n[tool.ruff]\n",
 }
+REMARKS = {  # a file, and what runs the same
+    "py": (
+        '"""One."""\n\nA = \'# é \'  # one\nB = "// kept"\n\ndef f(b):  # two\n    """Two\n    lines."""\n    return b\n',
+        '"""Été."""\n# a line\nA = \'# é \'\nB = "// kept"\ndef f(b):\n    """Three."""  # 3\n    return b\n',
+    ),
+    "cuh": (
+        "#pragma once  // one\n/* two\n   lines */ int a = '\"'; // it's\nconst char* b = \"// kept\", *c = \"'# é '\";\n",
+        '#pragma once\n\n   int a = \'"\';\nconst char* b = "// kept", *c = "\'# é \'"; // "\n',
+    ),
+}
+CHANGES = {"py": "changed = 1\n", "cuh": "int changed;\n"}
 EVERY = {*plan.names()}
 TESTS_OF_ALL = {name for name in EVERY if plan.parts(name)[0] in ("tests", "two_gpus", "around")}
 REST = {name for name in EVERY if plan.parts(name)[1] == plan.REST}
@@ -82,7 +93,9 @@ def changed(tmp_path, monkeypatch):
     def run(path, used=(), text=None):
         before = digests(used)
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(FILES.get(path, "") + "# changed\n" if text is None else text)
+        (tmp_path / path).write_text(
+            FILES.get(path, "") + CHANGES.get(path.rsplit(".", 1)[-1], "changed") if text is None else text
+        )
         after = digests(used)
         return {name for name in EVERY if after[name] != before[name]}
 
@@ -145,7 +158,17 @@ def test_the_calls_of_an_operation_depend_on_a_file_of_another_that_lists_their_
 def test_the_operations_that_its_tests_used_belong_to_it(changed):
     path = "tritonkernels/conv2d/parts/precision.py"
     assert "tests-gemm-1of1" not in changed(path)
-    assert "tests-gemm-1of1" in changed(path, used=("conv2d_input",), text="changed again")
+    assert "tests-gemm-1of1" in changed(path, used=("conv2d_input",), text="changed = 2\n")
+
+
+def test_comments_and_docstrings_are_free_to_change(changed):
+    for path in ("tritonkernels/gemm/parts/prepare.py", "cuda_reference/gemm/tiled.cuh"):
+        before, after = REMARKS[path.rsplit(".", 1)[-1]]
+        assert changed(path, text=before)
+        assert not changed(path, text=after)
+        for string in ("'# é '", '"// kept"'):
+            assert changed(path, text=after.replace(string, string.replace(" ", "  ")))
+            assert changed(path, text=before)
 
 
 def test_of_the_settings_those_of_pytest_count(changed):
