@@ -21,7 +21,7 @@ COMMANDS = {
     "counters": "measure.counters",
     "gate": "gate.gate",
     "campaign": "measure.campaign",
-    "inspect": "offline.inspection",
+    "inspect": "measure.inspection",
     "doctor": "offline.doctor",
     "report": "render.report.command",
     "twins": "render.twins.command",

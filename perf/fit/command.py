@@ -18,10 +18,9 @@ from tritonkernels.choice import model
 from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
-from ..gate import processes
-from ..render import choice
-from ..render.table import print_table
-from . import counted, evaluate, remade, residuals, table, timed
+from .. import processes
+from ..show.table import print_table
+from . import choice_page, counted, evaluate, remade, residuals, table, timed
 
 HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25", "worst")
 
@@ -29,7 +28,7 @@ HEADINGS = ("half", "package", "shapes", "chosen / best", "99 %", "at most 1.25"
 def add_arguments(parser):
     parser.add_argument("--gpu", default="h200", help="a name of the table of targets; default: %(default)s")
     parser.add_argument("--records", type=Path, nargs="+", metavar="FILE", help="default: those in perf/results")
-    parser.add_argument("--judged", type=Path, default=choice.PAGE, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--judged", type=Path, default=choice_page.PAGE, metavar="FILE", help="default: %(default)s")
 
 
 def main(options, parser):
@@ -66,10 +65,10 @@ def _judge(runs, designs, trees, targets, path):
     print_table(HEADINGS, [row for half in ("fit", "judge") for row in _rows(half, judged, designs, trees)])
     drawn = [run for run in judged if run.shape.judges and run.shape.half == "judge"]
     sections = (
-        choice.section(gpu.name, evaluate.outcomes([run for run in drawn if run.target is gpu], designs, trees))
+        choice_page.section(gpu.name, evaluate.outcomes([run for run in drawn if run.target is gpu], designs, trees))
         for gpu in targets
     )
-    processes.replace(path, choice.markdown("".join(sections)))
+    processes.replace(path, choice_page.markdown("".join(sections)))
 
 
 def _rows(half, runs, designs, trees):

@@ -11,12 +11,11 @@ from tritonkernels.matmul.parts.as_gemm import TO_GEMM
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from ..measure import classes, records, shapes, sweep_records
+from ..measure import classes, measured, records, shapes, sweep_records
 from ..measure.baselines import yardstick
 from ..measure.contenders import PACKAGES
+from ..measure.measured import RESULTS
 from ..measure.sweep_records import problem_of
-from ..render import measured
-from ..render.measured import RESULTS
 
 NAMES_IN_GEMM = {MATMUL.named(TO_GEMM, rung.name): rung.name for rung in GEMM.own} | {
     name: GEMM.named(TO_CUDA_CORES, name) for name in TO_CUDA_CORES.lent

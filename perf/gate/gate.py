@@ -35,10 +35,10 @@ import torch
 from tritonkernels import backend
 from tritonkernels.target import namesakes
 
+from .. import processes
 from ..measure import environment, kernels
-from ..render import gate as shown
-from ..render import table
-from . import gate_steps, plan, processes, sources
+from ..show import table
+from . import gate_steps, plan, shown, sources
 
 LIMIT = 470  # seconds of a step
 EVERY = 15  # seconds between lines of progress

@@ -16,9 +16,9 @@ from tritonkernels import OPS
 
 from .. import ROOT
 from ..measure import kernels
+from ..processes import Job
 from . import plan
 from .findings import Findings, read_calls, read_instrumented, read_sanitized, read_tests
-from .processes import Job
 
 CORES = len(os.sched_getaffinity(0))
 WORKERS = max(1, CORES // max(1, torch.cuda.device_count()) - 1)  # of a step: others run at the same time on other GPUs

@@ -4,7 +4,7 @@ import argparse
 import statistics
 from dataclasses import dataclass
 
-from ..render import table
+from ..show import table
 from . import records
 
 

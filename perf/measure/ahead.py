@@ -13,7 +13,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.plans import on_device
 
 from ..offline.compiling import specialised
-from ..render import table
+from ..show import table
 from .contenders import PACKAGES
 
 

@@ -21,7 +21,7 @@ from tritonkernels.choice.clock import GpuClock, flushes_to_hide, sample
 from tritonkernels.errors import BackendError, TritonKernelsError
 from tritonkernels.target import Target
 
-from ..render import table
+from ..show import table
 
 STEPS = 16  # of the first run, which says how many the others take; a multiple, so that Triton compiles once
 LEAST_S = 2e-3  # of a run: the events around it take some microseconds

@@ -23,12 +23,11 @@ import torch
 
 from tritonkernels.choice import model
 
+from .. import processes
 from ..arguments import folder, positive
-from ..gate import processes
-from ..render import summary
-from ..render.measured import RESULTS
-from . import classes, kernels
+from . import classes, kernels, summary
 from .environment import revision
+from .measured import RESULTS
 from .shapes import FAMILIES
 from .suites import SUITES
 

@@ -17,10 +17,10 @@ import torch
 from tritonkernels.design import as_dict
 from tritonkernels.target import Target
 
+from .. import processes
 from ..arguments import count, positive
-from ..gate import processes
-from ..render import classes as by_class
-from ..render import table
+from ..show import table
+from . import class_table as by_class
 from . import classes, contenders, kernels, records, trial
 from .comparison import Comparison, GpuLost
 from .crew import Crew, Job

@@ -25,9 +25,9 @@ from pathlib import Path
 from tritonkernels import OPS
 
 from ..arguments import writable
-from ..render import classes as by_class
-from ..render import plot, table
+from ..show import plot, table
 from . import against, ahead, class_run, classes, contenders, own, records
+from . import class_table as by_class
 from .cases import read
 from .comparison import Comparison, GpuLost
 from .environment import add_commit

@@ -23,7 +23,7 @@ from tritonkernels import OPS
 from tritonkernels.design import as_dict
 
 from ..arguments import writable
-from ..render import table
+from ..show import table
 from . import baselines, contenders
 from .environment import add_commit, environment
 from .suites import SUITES

@@ -21,7 +21,7 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.matmul import prepare
 
 from ..arguments import writable
-from ..render import table
+from ..show import table
 from . import ahead, baselines, contenders, records, trial
 from .cases import matmul
 from .environment import add_commit, environment

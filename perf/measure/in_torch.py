@@ -22,7 +22,7 @@ from tritonkernels.choice.clock import GpuClock
 
 from .. import ROOT
 from ..arguments import positive, writable
-from ..render import table
+from ..show import table
 from . import contenders, records
 from .environment import add_commit, environment
 from .turns import WARM_UPS, in_turns, warm

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tritonkernels.choice import model
 
-from ..render import measured
-from . import packed, records, sweep_records
+from . import measured, packed, records, sweep_records
 
 
 def add_arguments(parser):

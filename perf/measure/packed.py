@@ -2,7 +2,7 @@
 
 import lzma
 
-from ..gate import processes
+from .. import processes
 
 SUFFIX = ".xz"
 

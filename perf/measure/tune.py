@@ -19,7 +19,7 @@ from tritonkernels.choice import tuner
 from tritonkernels.errors import TritonKernelsError, TuningError, UnsupportedError
 
 from ..arguments import positive
-from ..render import table
+from ..show import table
 from . import cases as calls
 from . import contenders, suites
 

@@ -1,1 +1,1 @@
-"""Records and analysis as tables, charts, drawings and parts of the docs."""
+"""Pages made of records: the parts of the docs that are generated, the report, the twin pages and the site."""

@@ -9,8 +9,9 @@ import difflib
 import re
 
 from .. import ROOT
-from ..measure import errors
-from . import architecture, compiled, ladder, measured, noise, overview, packing, table
+from ..measure import errors, measured
+from ..show import table
+from . import architecture, compiled, ladder, noise, overview, packing
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes

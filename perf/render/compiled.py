@@ -18,10 +18,9 @@ from tritonkernels.gemm import prepare
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
-from ..measure import kernels
-from ..offline import inspection
-from . import table
-from .measured import three_digits
+from ..measure import inspection, kernels
+from ..show import table
+from ..show.table import three_digits
 
 TILE = {"BM": 128, "BN": 128, "BK": 8}  # of the lessons
 MADE_FROM = "Made from sources `{}`"

@@ -6,7 +6,7 @@ from tritonkernels.conv2d import prepare
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
-from . import table
+from ..show import table
 
 CHANNELS = (1, 3, 6, 16, 32, 64, 128, 256)  # in and out
 TAPS = (1, 3, 5, 7, 11, 15)  # of a square filter

@@ -5,7 +5,7 @@ from pathlib import Path
 import tritonkernels
 from tritonkernels.launch import LIBRARY
 
-from . import table
+from ..show import table
 
 INTRODUCTION = """\
 # Designs

@@ -7,22 +7,11 @@ import os
 import sys
 
 from .. import ROOT
-from . import (
-    chapter,
-    choice,
-    designs,
-    drawings,
-    figures,
-    gate,
-    hopper_drawings,
-    ladder,
-    measured,
-    plot,
-    provenance,
-    results,
-    support,
-    torch_page,
-)
+from ..fit import choice_page
+from ..gate import shown as gate
+from ..measure import measured
+from ..show import plot
+from . import chapter, designs, drawings, figures, hopper_drawings, ladder, provenance, results, support, torch_page
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
@@ -63,7 +52,7 @@ def main(options, parser):
 
 
 def _texts(slow=False):
-    pages = {"choice": choice, "designs": designs, "results": results, "torch": torch_page}
+    pages = {"choice": choice_page, "designs": designs, "results": results, "torch": torch_page}
     fillers = {
         README: {"ladder": ladder.of_readme, "gate": gate.in_short, "speed": results.of_readme},
         DOCS / "running.md": {"support": support.markdown, "gate": gate.markdown},

@@ -4,8 +4,8 @@ from itertools import islice
 
 from tritonkernels.analysis.order import grouped
 
-from .palette import FILLS
-from .picture import Picture
+from ..show.palette import FILLS
+from ..show.picture import Picture
 
 EMPTY = "none"
 

@@ -2,9 +2,10 @@
 
 import re
 
-from . import charts, classes, measured
-from .measured import PACKAGES
-from .picture import Picture
+from ..measure import class_table, measured
+from ..measure.measured import PACKAGES
+from ..show import charts
+from ..show.picture import Picture
 
 AGAINST = "speed relative to {}, log scale; right of 1 we are faster"
 IN_SHORT = {  # of names of cases
@@ -25,7 +26,7 @@ def of_docs(folder):
 def of_classes(folder):
     """The Picture of speed by class, for README and the results; None without records of them."""
     drawn = measured.drawn(folder)
-    rows = {result.class_.name: _strip(result) for result in classes.of_records(drawn)}
+    rows = {result.class_.name: _strip(result) for result in class_table.of_records(drawn)}
     if not any(row[package]["ratios"] for row in rows.values() for package in PACKAGES if package in row):
         return None
     data = {

@@ -6,7 +6,7 @@ from tritonkernels.gemv import prepare
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
-from . import table
+from ..show import table
 
 NS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 10**6)
 MS = (1, 16, 64, 256, 1024, 4096, 16384, 65536, 10**6)

@@ -5,9 +5,9 @@ from itertools import islice
 
 from tritonkernels.analysis.order import grouped
 
+from ..show.palette import FILLS
+from ..show.picture import Picture
 from .drawings import EMPTY, draw, panel
-from .palette import FILLS
-from .picture import Picture
 
 LOAD, MULTIPLY, WRITE = FILLS[1], FILLS[2], FILLS[3]
 

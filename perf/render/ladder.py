@@ -2,8 +2,8 @@
 
 from tritonkernels.launch import LIBRARY
 
-from ..measure import kernels
-from . import measured, table
+from ..measure import kernels, measured
+from ..show import table
 
 CHAPTER = "docs/gemm.md"  # that the README's names lead to
 
@@ -20,7 +20,7 @@ def markdown(gpu, suite, *words, link="`{0}`"):
         if any(cell != _NONE for cell in cells):
             body.append([link.format(rung.name), rung.summary, *cells])
     vendor = measured.vendor_of(op)
-    body.append([vendor, "", *(f"{measured.us(case.vendor.median_ms)} us" for case in cases)])
+    body.append([vendor, "", *(f"{table.us(case.vendor.median_ms)} us" for case in cases)])
     headings = ["rung", "what it does", *(case.name.replace("x", " x ") for case in cases)]
     own = [vars(r) for case in cases for r in case.designs if "." not in r.design]
     older = "" if all(map(kernels.is_current, own)) else " Kernels have changed since."

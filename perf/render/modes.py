@@ -8,7 +8,7 @@ from tritonkernels.matmul.parts.prepare import ACCEPTS, prepare
 from tritonkernels.numerics import COARSER, MODES, error_bound
 from tritonkernels.problem import PACKED
 
-from . import table
+from ..show import table
 
 ASKED = {mode: asked for asked, mode in COARSER.items()}  # mode -> (precision, accumulate), where these differ
 DTYPES = {precision: dtype for dtype, (precisions, _) in ACCEPTS.items() for precision in precisions}

@@ -3,7 +3,7 @@
 import statistics
 from collections import Counter
 
-from . import measured
+from ..measure import measured
 
 CLOSE = 0.01  # a second contender that is the same should be within this
 

@@ -4,9 +4,9 @@ import json
 import re
 
 from .. import ROOT
-from ..measure import records
+from ..measure import measured, records
 from ..offline import sass
-from . import measured, table
+from ..show import table
 
 CHAPTER = ROOT / "docs" / "matmul.md"
 FOLDER = measured.RESULTS / "h200"

@@ -2,8 +2,9 @@
 
 import statistics
 
-from . import measured, table
-from .measured import PACKAGES
+from ..measure import measured
+from ..measure.measured import PACKAGES
+from ..show import table
 
 LIBRARIES = dict(zip(PACKAGES, ("tritonkernels", "cuda_reference")))
 FLAGS = ("PACKED", "PACK_A", "PACK_B")  # of configs that do

@@ -2,8 +2,8 @@
 
 import json
 
-from ..measure import packed, sweep_records
-from . import measured, table
+from ..measure import measured, packed, sweep_records
+from ..show import table
 
 ORIGIN = ("measured", "GPU", "versions", "commit")
 OF_FILES = ("file", *ORIGIN, "rows", "not right")

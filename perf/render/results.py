@@ -5,8 +5,11 @@ import statistics
 import tritonkernels
 from tritonkernels.launch import LIBRARY
 
-from . import classes, figures, measured, models, table
-from .measured import PACKAGES
+from ..measure import class_table, measured
+from ..measure.measured import PACKAGES
+from ..measure.models import table as models
+from ..show import table
+from . import figures
 
 CHARTS = {"models": models.picture, "classes": figures.of_classes}  # of a GPU: charts/GPU/NAME.svg
 
@@ -85,26 +88,26 @@ def _models(folder):
 def _classes(folder):
     """The picture, the table, and the worst case of each class; then what has no time, and torch's wrong rows."""
     drawn = measured.drawn(folder)
-    results = classes.of_records(drawn)
+    results = class_table.of_records(drawn)
     if not results:
         yield NO_CLASSES + "\n"
         return
-    below = " and ".join(f"{limit:.2f}" for limit in classes.BELOW)
+    below = " and ".join(f"{limit:.2f}" for limit in class_table.BELOW)
     origin = measured.origin_in([r.environment for r in drawn])
-    yield CLASSES.format(below=below, missed=classes.MISSED, origin=origin)
+    yield CLASSES.format(below=below, missed=class_table.MISSED, origin=origin)
     if picture := _picture("", folder, "classes", ""):
         yield picture + "\n"
-    yield classes.markdown_table(results) + "\n"
+    yield class_table.markdown_table(results) + "\n"
     worst = [
         f"- {PACKAGES[package]} {line}"
         for result in results
         for package in result.packages
-        for line in classes.worst(result, package, 1)
+        for line in class_table.worst(result, package, 1)
     ]
     lists = {
         "The slowest case of each class, and the vendor's kernels:": worst,
-        "Without a time:": [f"- {line}" for line in classes.not_timed(results)],
-        "Wrong results of torch, which are no baseline:": [f"- {line}" for line in classes.vendor_wrong(results)],
+        "Without a time:": [f"- {line}" for line in class_table.not_timed(results)],
+        "Wrong results of torch, which are no baseline:": [f"- {line}" for line in class_table.vendor_wrong(results)],
     }
     for heading, lines in lists.items():
         if lines:
@@ -173,7 +176,7 @@ def _cases(cases):
 
 
 def _time(record):
-    return f"{measured.us(record.median_ms)} ({measured.us(record.p20_ms)}-{measured.us(record.p80_ms)})"
+    return f"{table.us(record.median_ms)} ({table.us(record.p20_ms)}-{table.us(record.p80_ms)})"
 
 
 def anchor(heading):

@@ -5,7 +5,8 @@ import itertools
 import json
 
 from .. import ROOT
-from . import gate, table
+from ..gate import shown as gate
+from ..show import table
 
 RECORD = ROOT / "docs/support.json"
 HEADINGS = ("Triton", "torch", "numpy", "Python", "smoke tests", "last run", "on a GPU")

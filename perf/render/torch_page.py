@@ -2,10 +2,9 @@
 
 from tritonkernels import OPS
 
-from ..measure import records
+from ..measure import measured, records
 from ..measure.in_torch import SIZE
-from . import measured
-from .table import markdown as as_table
+from ..show.table import markdown as as_table
 
 TESTS = "tests/torch_ops"
 INTRODUCTION = """\

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from perf.gate import findings, gate_steps, processes
+from perf import processes
+from perf.gate import findings, gate_steps
 
 pytestmark = pytest.mark.gpu
 

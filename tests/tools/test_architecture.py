@@ -26,6 +26,17 @@ def test_packages_import_downwards_only():
         assert not [other for other in imported if other.startswith(above.get(package, ()))], module
 
 
+def test_rooms_of_perf_import_downwards_only():
+    """Nothing reads render, which reads all; what every room uses is in perf itself and in show, which know of none."""
+    upwards = ("show", "offline", "measure", "fit", "gate", "render")
+    folders = {path.parent.name for path in (HERE.parent / "perf").glob("*/__init__.py")}
+    assert folders == {*upwards}
+    level = {f"perf.{room}": number for number, room in enumerate(upwards, 1)}
+    level_of = lambda module: level.get(".".join(module.split(".")[:2]), 0)  # noqa: E731
+    for module, imported in imports(("perf",)).items():
+        assert [other for other in imported if level_of(other) > level_of(module)] == [], module
+
+
 def test_kernels_import_triton_through_the_language():
     """Else they would be decorated for a GPU where the backend is the interpreter."""
     direct = [file for file in HERE.rglob("*.py") if re.search("^import triton[.]language", file.read_text(), re.MULTILINE)]

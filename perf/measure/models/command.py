@@ -19,10 +19,10 @@ import time
 from dataclasses import asdict
 
 from ...arguments import positive, writable
-from ...render import models as rendered
-from ...render import table
+from ...show import table
 from .. import contenders, records, workers
 from ..environment import add_commit, environment
+from . import table as rendered
 from . import zoo
 from .one import CHOSEN, OfModel, Row
 

@@ -10,10 +10,9 @@ import importlib.util
 import os
 from pathlib import Path
 
-from ... import COMMAND
+from ... import COMMAND, processes
 from ...arguments import folder
-from ...gate import processes
-from .. import measured
+from ...measure import measured
 from . import gather, pages
 
 NEEDED = ("jinja2", "matplotlib")

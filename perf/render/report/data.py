@@ -3,7 +3,9 @@
 import json
 import math
 
-from .. import figures, measured
+from ...measure import measured
+from ...show import table
+from .. import figures
 
 PACKAGES = tuple(measured.PACKAGES.values())
 VERDICTS = ("behind", "even", "ahead", "alone")
@@ -69,7 +71,7 @@ def _result(number, design, r):
 
 
 def _us(ms):
-    return float(measured.us(ms))
+    return float(table.us(ms))
 
 
 def _roofs(target, cases):

@@ -12,12 +12,13 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 
-from ...measure import packed, records, sweep_records
+from ...fit.choice_page import named
+from ...measure import class_table, measured, packed, records, sweep_records
 from ...measure.contenders import PACKAGES as LIBRARIES
+from ...measure.measured import PACKAGES
+from ...measure.models import table as models
 from ...offline import sass
-from .. import classes, measured, models, noise
-from ..choice import named
-from ..measured import PACKAGES
+from .. import noise
 
 IMPLEMENTATIONS = {library: implementation for implementation, library in LIBRARIES.items()}
 KINDS = {"math": sass.MATH, "shared": sass.SHARED, "global": (*sass.GLOBAL, *sass.LOCAL)}  # instructions of a hot loop
@@ -96,7 +97,7 @@ class Gpu:
     folder: Path
     target: Target | None  # None for a GPU whose figures are not known
     suites: dict[str, list[measured.Case]]
-    classes: list[classes.ClassResult]
+    classes: list[class_table.ClassResult]
     models: list[dict]  # rows of `perf models`
     cases: list[Case] = field(default_factory=list)
     drawn: list[Case] = field(default_factory=list)  # of the classes, which are their groups
@@ -148,7 +149,7 @@ def gpu(folder):
     devices = [cases[0].vendor.target for cases in suites.values()] + [e["device"] for e, _ in sweep.values()]
     devices += [r.target for r in drawn] + [row["environment"]["device"] for row in of_models]
     name = devices[0] if devices else ""
-    own = Gpu(name, folder, known(name), suites, classes.of_records(drawn), of_models)
+    own = Gpu(name, folder, known(name), suites, class_table.of_records(drawn), of_models)
     for suite, cases in suites.items():
         for op in dict.fromkeys(case.op for case in cases):
             for group, part in measured.parts(suite, [case for case in cases if case.op == op]).items():

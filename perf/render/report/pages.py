@@ -6,7 +6,9 @@ from pathlib import Path
 from tritonkernels import OPS
 
 from ... import COMMAND
-from .. import classes, measured, models, palette
+from ...measure import class_table, measured
+from ...measure.models import table as models
+from ...show import palette
 from . import data, pictures
 
 FOLDER = Path(__file__).parent
@@ -29,7 +31,13 @@ def written(gpus, twin):
 def _of_all(gpus, twin):
     """The names in the template of the index."""
     judged = [gpu for gpu in gpus if gpu.classes]
-    return {"gpus": gpus, "judged": judged, "classes": classes, "models": models, "data": data.of_classes(judged, twin, LEAST)}
+    return {
+        "gpus": gpus,
+        "judged": judged,
+        "classes": class_table,
+        "models": models,
+        "data": data.of_classes(judged, twin, LEAST),
+    }
 
 
 def _of_operation(gpus, op, twin):

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from tritonkernels.choice import model
 
 from ...fit import counted, timed
-from ...measure import contenders, records, sweep_records
-from .. import charts, figures, measured
-from ..picture import Picture
+from ...measure import contenders, measured, records, sweep_records
+from ...show import charts
+from ...show.picture import Picture
+from .. import figures
 
 RUNGS = 4  # ladders of an operation
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from ... import COMMAND
 from ...arguments import folder
-from .. import chapter, measured
+from ...measure import measured
+from ...show import table
+from .. import chapter
 from . import pages
 
 HERE = Path(__file__).parent
@@ -97,6 +99,6 @@ def _template(name):
     environment = Environment(
         loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["us"] = measured.us
+    environment.filters["us"] = table.us
     environment.globals["css"] = (HERE / "page.css").read_text()
     return environment.get_template(name)

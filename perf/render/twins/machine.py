@@ -4,9 +4,8 @@ import functools
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...measure import kernels, packed, records, sweep_records
-from .. import measured
-from ..choice import named
+from ...fit.choice_page import named
+from ...measure import kernels, measured, packed, records, sweep_records
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
-from perf.gate import gate, gate_steps, plan, sources
+from perf.gate import gate, gate_steps, plan, shown, sources
 from perf.gate.findings import Findings
 from perf.gate.gate_steps import Step
-from perf.gate.processes import Job
 from perf.measure import environment
-from perf.render import gate as shown
+from perf.processes import Job
 
 ABOUT = {name: f"some {name}" for name in gate.KEY} | {"commit": "abc", "command": "perf gate", "driver": "580"}
 ABOUT |= {"triton": "3.6.0", "left_out": []}

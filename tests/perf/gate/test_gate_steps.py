@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 import torch
 
-from perf import ROOT
-from perf.gate import findings, gate_pytest, gate_steps, plan, processes
+from perf import ROOT, processes
+from perf.gate import findings, gate_pytest, gate_steps, plan
 from perf.gate.findings import Findings
 from tritonkernels import OPS, problem
 

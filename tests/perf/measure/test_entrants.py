@@ -11,14 +11,13 @@ from stand_ins import record, right
 
 from perf.__main__ import main
 from perf.fit import timed
-from perf.measure import against, records, workers
+from perf.measure import against, measured, records, workers
 from perf.measure.cases import conv2d, gemv
 from perf.measure.check import Finding
 from perf.measure.comparison import Entry
 from perf.measure.peers import PEERS, entrants
 from perf.measure.peers.peer import Peer
 from perf.measure.suites import SUITES
-from perf.render import measured
 from perf.render.report import gather
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.gemv import prepare

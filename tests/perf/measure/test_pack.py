@@ -6,8 +6,7 @@ import pytest
 from stand_ins import record
 
 from perf.__main__ import main
-from perf.measure import packed, records, sweep_records
-from perf.render import measured
+from perf.measure import measured, packed, records, sweep_records
 
 H200, A40 = ({"device": device, "date": "2026", "commit": "one"} for device in ("NVIDIA H200", "NVIDIA A40"))
 

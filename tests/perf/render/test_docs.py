@@ -3,8 +3,9 @@
 import pytest
 
 from perf.__main__ import main
-from perf.render import docs, plot
-from perf.render.picture import Picture
+from perf.render import docs
+from perf.show import plot
+from perf.show.picture import Picture
 
 
 def line(figure, numbers):

@@ -1,6 +1,7 @@
 """The table of an operation's rungs: a row each, with the speeds of both packages in the named cases."""
 
-from perf.render import ladder, measured
+from perf.measure import measured
+from perf.render import ladder
 
 
 def cells(row):

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from perf.render import measured, provenance
+from perf.measure import measured
+from perf.render import provenance
 
 WHERE = "a GPU | torch 2.11, Triton 3.6, driver 580"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
-from perf.measure import packed, records
+from perf.measure import measured, packed, records
 from perf.measure.baselines import yardstick
 from perf.measure.classes import CLASSES, SUITE
 from perf.measure.models.one import FORWARD, GRAPH, Row
-from perf.render import measured
 from perf.render.report import command, gather
+from perf.show import table
 from tritonkernels import OPS
 
 pytest.importorskip("jinja2")
@@ -174,7 +174,7 @@ def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(pages,
     )
     names = ("device", "date", "commit", "torch", "triton", "cuda")
     expected = Counter(
-        (what, package, float(measured.us(ms)), ratio and round(ratio, 2), *(str(environment[name]) for name in names))
+        (what, package, float(table.us(ms)), ratio and round(ratio, 2), *(str(environment[name]) for name in names))
         for what, package, ms, ratio, environment in fastest(measured.RESULTS / gpu)
     )
     assert found == expected and expected.total() > 1000

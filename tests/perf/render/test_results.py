@@ -6,9 +6,10 @@ import pytest
 from stand_ins import record
 
 from perf import ROOT
-from perf.measure import records
+from perf.measure import measured, records
 from perf.measure.models.one import EAGER, FORWARD, GRAPH, Row
-from perf.render import figures, measured, results
+from perf.render import figures, results
+from perf.show import table
 
 
 def timed(
@@ -228,4 +229,4 @@ def test_the_charts_of_the_docs_can_be_drawn():
 
 
 def test_a_microsecond_has_three_digits():
-    assert [measured.us(ms) for ms in (0.0012345, 0.012345, 0.12345, 1.2345)] == ["1.23", "12.3", "123", "1234"]
+    assert [table.us(ms) for ms in (0.0012345, 0.012345, 0.12345, 1.2345)] == ["1.23", "12.3", "123", "1234"]

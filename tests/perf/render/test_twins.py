@@ -13,8 +13,8 @@ import pytest
 
 from perf import ROOT
 from perf.__main__ import main
-from perf.measure import kernels, records
-from perf.render import chapter, measured
+from perf.measure import kernels, measured, records
+from perf.render import chapter
 from tritonkernels import OPS
 
 pytest.importorskip("jinja2")

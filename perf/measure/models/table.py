@@ -2,11 +2,11 @@
 
 import statistics
 
-from ..measure import records
-from ..measure.models.kernel_time import OPERATIONS
-from ..measure.models.one import CHOSEN, EAGER, FORWARD, GRAPH, STEP
-from . import measured, model_chart, table
-from .picture import Picture
+from ...show import model_chart, table
+from ...show.picture import Picture
+from .. import measured, records
+from .kernel_time import OPERATIONS
+from .one import CHOSEN, EAGER, FORWARD, GRAPH, STEP
 
 GOAL = 1.05  # of the mean; no model below 1.00
 NAMED = 4  # extra kernels of a step, the longest

@@ -8,9 +8,9 @@ from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
 from .. import HERE
-from ..measure import packed, records, sweep_records
-from ..measure.baselines import yardstick
-from ..measure.suites import SUITES
+from . import packed, records, sweep_records
+from .baselines import yardstick
+from .suites import SUITES
 
 RESULTS = HERE / "results"
 NOT_TIMES = ("campaign.json", "code.json", "counters.json", "errors.json", "gate.json", "models.json", "torch.json")
@@ -186,12 +186,3 @@ def parts(suite, cases):
 
 def heading_of(suite):
     return HEADINGS.get(suite, (suite,))[0]
-
-
-def us(ms):
-    return three_digits(1e3 * ms)
-
-
-def three_digits(x):
-    """At least three."""
-    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"

@@ -3,8 +3,8 @@
 import json
 import re
 
-from ..gate import plan, sources
-from . import measured
+from ..measure import measured
+from . import plan, sources
 
 RESULTS = measured.RESULTS
 

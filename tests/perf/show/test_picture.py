@@ -2,7 +2,7 @@
 
 import pytest
 
-from perf.render.picture import Picture, light
+from perf.show.picture import Picture, light
 
 
 def line(figure, numbers):

@@ -4,8 +4,8 @@ from tritonkernels.choice import learned, model
 from tritonkernels.target import Target
 
 from .. import ROOT
-from ..fit import boosting, evaluate, residuals, timed
-from .table import markdown as as_table
+from ..show.table import markdown as as_table
+from . import boosting, evaluate, residuals, timed
 
 INTRODUCTION = """\
 # The choice

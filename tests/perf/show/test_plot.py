@@ -5,7 +5,7 @@ import pytest
 from perf.__main__ import main
 from perf.measure import compare
 from perf.measure.records import Record, write_json
-from perf.render import plot
+from perf.show import plot
 
 
 def record(precision, error, tflops=None, implementation="triton", ok=True):

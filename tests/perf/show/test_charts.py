@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from perf.render import charts, docs, palette
-from perf.render.picture import Picture
+from perf.render import docs
 from perf.render.report import pages
+from perf.show import charts, palette
+from perf.show.picture import Picture
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 DRAWN = (palette.TRITON, palette.CUDA, palette.VENDOR, *palette.SERIES)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import ROOT
+from . import ROOT
 
 GLANCE = 0.05  # seconds between checks whether it still runs
 

@@ -1,7 +1,7 @@
 """summary.md of a campaign: each step's outcome, the records with their ratio to torch, failures, steps not run."""
 
-from ..measure import records
-from . import table
+from ..show import table
+from . import records
 
 MARGIN = 40  # how many lines of a failed step's log to show
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from stand_ins import record
 
-from perf.render import table
+from perf.show import table
 
 RIGHT = record(backend="interpreter", median_ms=None)
 WRONG = record(backend="interpreter", median_ms=None, ok=False, design="broken", error=None)

@@ -4,8 +4,8 @@ import itertools
 import math
 import textwrap
 
-from .measured import three_digits
 from .palette import CUDA, SERIES, TONE, TRITON, VENDOR
+from .table import three_digits
 
 TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
 STRIP, LETTER = 580, 4  # points: the width of a strip, and of a letter of the names on it

@@ -4,10 +4,11 @@ import itertools
 import statistics
 from dataclasses import dataclass, field
 
-from ..measure.classes import CLASSES, SUITE, Class, class_of
-from ..measure.records import Record
-from . import table
-from .measured import PACKAGES, us
+from ..show import table
+from ..show.table import us
+from .classes import CLASSES, SUITE, Class, class_of
+from .measured import PACKAGES
+from .records import Record
 
 BELOW = (0.95, 0.90)
 WORST = 5

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perf.gate import processes
-from perf.gate.processes import Job
+from perf import processes
+from perf.processes import Job
 
 
 def job(tmp_path, name, code, **environment):

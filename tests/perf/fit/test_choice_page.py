@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from perf.fit import evaluate
+from perf.fit import choice_page, evaluate
 from perf.fit.counted import Counted
 from perf.fit.timed import Run, Timed
-from perf.render import chapter, choice
+from perf.render import chapter
 from tritonkernels.problem import GemvProblem
 from tritonkernels.target import Target
 
@@ -26,11 +26,11 @@ def outcome(batch, chosen_us, best_us, package="tritonkernels"):
 
 
 def test_the_page_is_current():
-    assert (chapter.DOCS / "choice.md").read_text() == choice.markdown()
+    assert (chapter.DOCS / "choice_page.md").read_text() == choice_page.markdown()
 
 
 def test_the_worst_are_named_with_times_and_predictions():
-    text = choice.section("h200", [outcome(1, 10, 10), outcome(2, 15, 10)])
+    text = choice_page.section("h200", [outcome(1, 10, 10), outcome(2, 15, 10)])
     rows = [line for line in text.splitlines() if line.startswith("| gemv ieee")]
     assert rows[0] == (
         "| gemv ieee batch 2 m 64 n 32 a_dtype float32 a_layout col | tritonkernels | 1.50 "
@@ -43,7 +43,7 @@ def test_the_worst_are_named_with_times_and_predictions():
     "times, met", ((((103, 100),) * 99 + ((120, 100),), False), (((102, 100),) * 99 + ((190, 100),), True))
 )
 def test_the_gates_are_told_as_they_are(times, met):
-    text = choice.section("h200", [outcome(1, *pair) for pair in times])
+    text = choice_page.section("h200", [outcome(1, *pair) for pair in times])
     assert ("the gates are met" in text) is met and ("**not met**" in text) is not met
 
 

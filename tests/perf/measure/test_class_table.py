@@ -5,7 +5,7 @@ import functools
 import pytest
 from stand_ins import record
 
-from perf.render import classes
+from perf.measure import class_table
 
 CLASS = "16-bit large"  # its goals are 1.00 and 0.90
 row = functools.partial(record, suite="classes", op="matmul", config={"BM": 128, "BN": 64})
@@ -44,7 +44,7 @@ def results():
         row(suite="llm", case=f"{CLASS}: 9x9", implementation="triton"),
         row(case="no class: 9x9", implementation="triton"),
     ]
-    return classes.of_records(rows)
+    return class_table.of_records(rows)
 
 
 def test_figures_of_a_class(results):
@@ -61,16 +61,16 @@ def test_figures_of_a_class(results):
 def test_goals_are_reached_by_all_cases_or_not_at_all(results):
     large, fp64 = results
     assert (large.reaches("triton"), large.reaches("cuda"), fp64.reaches("triton")) == (False, False, True)
-    (refused,) = classes.of_records([*case("1x1", 1.0, triton=0.5), failed("4x4", "triton", "refused: no fit")])
+    (refused,) = class_table.of_records([*case("1x1", 1.0, triton=0.5), failed("4x4", "triton", "refused: no fit")])
     assert not refused.reaches("triton"), "a case without a time does not reach it"
-    (slow,) = classes.of_records([r for n in range(9) for r in case(f"{n}", 1.0, cuda=0.5 if n else 1.2)])
+    (slow,) = class_table.of_records([r for n in range(9) for r in case(f"{n}", 1.0, cuda=0.5 if n else 1.2)])
     assert slow.packages["cuda"].mean > 1 and not slow.reaches("cuda"), "one of them is below"
-    (untimed,) = classes.of_records([failed("4x4", "triton", "not run: it ended")])
+    (untimed,) = class_table.of_records([failed("4x4", "triton", "not run: it ended")])
     assert untimed.reaches("triton") is None and untimed.packages["triton"].mean is None
 
 
 def test_the_table_has_the_goals_beside_the_figures(results):
-    text = classes.markdown_table(results)
+    text = class_table.markdown_table(results)
     head, _, large, fp64 = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines())
     assert head[:3] == ["class", "cases", "goal: mean, worst"] and head[3] == "Triton: mean" and head[8] == "CUDA: mean"
     assert large == [CLASS, "4", "1.00, 0.90", "1.14", "0.80!", "2", "1", "1", "0.98!", "0.94", "1", "0", "0"]
@@ -78,19 +78,19 @@ def test_the_table_has_the_goals_beside_the_figures(results):
 
 
 def test_a_figure_that_rounds_to_its_goal_does_not_miss_it_in_secret():
-    (result,) = classes.of_records(case("1x1", 0.999, triton=1.0))
-    assert "1.00!" in classes.markdown_table([result]), "0.999 is below 1"
+    (result,) = class_table.of_records(case("1x1", 0.999, triton=1.0))
+    assert "1.00!" in class_table.markdown_table([result]), "0.999 is below 1"
 
 
 def test_the_slowest_are_named_with_design_config_and_the_vendor_s_kernels(results):
-    first, second, _ = classes.worst(results[0], "triton")
+    first, second, _ = class_table.worst(results[0], "triton")
     assert first == (
         "0.80  16-bit large: 2x2: 1250 us by tiled (BM 128, BN 64); torch 1000 us by matmul, nvjet_hsh_152x64_2x1 + splitk"
     )
     assert second.startswith("0.92  16-bit large: 3x3")
-    assert len(classes.worst(results[0], "cuda", 2)) == 2 and classes.worst(results[1], "cuda") == []
+    assert len(class_table.worst(results[0], "cuda", 2)) == 2 and class_table.worst(results[1], "cuda") == []
     many = [r for n in range(7) for r in case(f"{n}", 1.0, triton=1.0 + n)]
-    assert [line[:4] for line in classes.worst(classes.of_records(many)[0], "triton")] == [
+    assert [line[:4] for line in class_table.worst(class_table.of_records(many)[0], "triton")] == [
         "0.14",
         "0.17",
         "0.20",
@@ -100,21 +100,21 @@ def test_the_slowest_are_named_with_design_config_and_the_vendor_s_kernels(resul
 
 
 def test_what_has_no_time_is_named_with_its_reason(results):
-    assert list(classes.not_timed(results)) == ["matmul 16-bit large: 4x4, Triton warp_per_row: refused: no fit"]
+    assert list(class_table.not_timed(results)) == ["matmul 16-bit large: 4x4, Triton warp_per_row: refused: no fit"]
     alone = row(implementation="triton", case=f"{CLASS}: 5x5")
-    (line,) = classes.not_timed(classes.of_records([alone]))
+    (line,) = class_table.not_timed(class_table.of_records([alone]))
     assert line.endswith("torch has no right row to compare with")
 
 
 def test_a_wrong_row_of_torch_is_no_baseline_and_is_named(capsys):
     """Although it is the fastest; the comparison has not taken it for the ratio either."""
     wrong = failed("1x1", "torch", "the error exceeds its bound", design="by cuBLASLt", median_ms=0.1, kernels=["splitK_x"])
-    results = classes.of_records([*case("1x1", 1.0, triton=0.5), wrong])
+    results = class_table.of_records([*case("1x1", 1.0, triton=0.5), wrong])
     (judged,) = results[0].packages["triton"].cases
     assert judged.vendor.design == "matmul" and judged.ratio == 2.0
     named = "matmul 16-bit large: 1x1, torch by cuBLASLt (splitK_x): the error exceeds its bound"
-    assert list(classes.vendor_wrong(results)) == [named]
-    assert classes.show(results, quiet=True) == 0
+    assert list(class_table.vendor_wrong(results)) == [named]
+    assert class_table.show(results, quiet=True) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"torch is wrong, and no baseline: {named}",
         "1 cases, 0 rows without a time, 1 wrong ones of torch",
@@ -122,7 +122,7 @@ def test_a_wrong_row_of_torch_is_no_baseline_and_is_named(capsys):
 
 
 def test_of_a_repeated_row_the_last_counts():
-    (result,) = classes.of_records([*case("1x1", 1.0, triton=2.0), *case("1x1", 1.0, triton=0.5)])
+    (result,) = class_table.of_records([*case("1x1", 1.0, triton=2.0), *case("1x1", 1.0, triton=0.5)])
     assert result.packages["triton"].ratios == [2.0]
 
 
@@ -130,12 +130,12 @@ def test_another_gpu_is_another_case():
     here, there = ([r for r in case("1x1", 1.0, triton=ms)] for ms in (1.0, 2.0))
     for r in there:
         r.target = "h100"
-    (result,) = classes.of_records([*here, *there])
+    (result,) = class_table.of_records([*here, *there])
     assert result.packages["triton"].ratios == [0.5, 1.0]
 
 
 def test_the_whole_output(results, capsys):
-    assert classes.show(results) == 1, "a row of ours has failed"
+    assert class_table.show(results) == 1, "a row of ours has failed"
     out = capsys.readouterr().out
     assert "16-bit large, Triton, against torch.matmul:\n  0.80  16-bit large: 2x2" in out
     assert "No time: matmul 16-bit large: 4x4" in out and out.endswith(

@@ -23,13 +23,13 @@ from tritonkernels.target import Target
 
 from .. import ROOT
 from ..arguments import writable
-from ..measure import records
-from ..measure.environment import environment
-from ..render import table
-from ..render.measured import us
-from . import configs, sass
-from .calls import representative_calls, unusual_calls
-from .compiling import compile_launch
+from ..offline import configs, sass
+from ..offline.calls import representative_calls, unusual_calls
+from ..offline.compiling import compile_launch
+from ..show import table
+from ..show.table import us
+from . import records
+from .environment import environment
 
 CUDA = ROOT / "cuda_reference"
 

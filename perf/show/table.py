@@ -86,3 +86,12 @@ def stacked(headings, body, width):
 def markdown(headings, body):
     lines = (headings, ["---"] * len(headings), *body)
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def us(ms):
+    return three_digits(1e3 * ms)
+
+
+def three_digits(x):
+    """At least three."""
+    return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from perf.measure import records
+from perf.measure.models import table as models
 from perf.measure.models.one import Row
-from perf.render import model_chart, models, plot
+from perf.show import model_chart, plot
 
 ENVIRONMENT = {"device": "X1", "date": "2026-01-01", "torch": "2", "triton": "3", "cuda": "13", "commit": "abc"}
 
