@@ -378,8 +378,8 @@ ENDLESS = """
 import sys
 from pathlib import Path
 from perf.measure import environment
-from perf.render import gate as shown
-from perf.gate import findings, gate, gate_steps, processes
+from perf import processes
+from perf.gate import findings, gate, gate_steps, shown
 from perf.__main__ import main
 gate.torch.cuda.is_available = lambda: True
 gate.backend.device_type = lambda: "cuda"
