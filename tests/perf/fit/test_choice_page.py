@@ -26,7 +26,7 @@ def outcome(batch, chosen_us, best_us, package="tritonkernels"):
 
 
 def test_the_page_is_current():
-    assert (chapter.DOCS / "choice_page.md").read_text() == choice_page.markdown()
+    assert (chapter.DOCS / "choice.md").read_text() == choice_page.markdown()
 
 
 def test_the_worst_are_named_with_times_and_predictions():
