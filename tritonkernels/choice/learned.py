@@ -138,6 +138,7 @@ def _numbers(config):
     return tuple((name, float(value)) for name, value in as_dict(config).items() if isinstance(value, Real))
 
 
+@functools.cache
 def trees_of(target_name, package, op):
     """The Trees that serve a GPU, None if there are none."""
     return _read(path_of(model.folder(target_name), package, op))

@@ -28,6 +28,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -249,13 +250,13 @@ class Contender(NamedTuple):
 
 def predicted(contenders, rate):
     """(seconds of each contender's call, those of its kernels' PARTS, (PARTS, contenders)) on a target of these Rates."""
-    numbers = numpy.array([len(contender.works) for contender in contenders])
+    works = [contender.works for contender in contenders]
+    numbers = numpy.array(list(map(len, works)))
     first = numbers.cumsum() - numbers  # of the kernels, a call's first one
-    of = numpy.arange(len(contenders)).repeat(numbers)
-    *shares, launch, next_launch = numpy.array([contender.sustained.shares for contender in contenders]).T[:, of]
-    factor, after = numpy.array([contender.factors for contender in contenders]).T[:, of]
+    figures = numpy.array([*zip(*[(*own.sustained.shares, *own.factors) for own in contenders])]).repeat(numbers, axis=1)
+    *shares, launch, next_launch, factor, after = figures
     next_launch[first] = launch[first]
-    parts = parts_of([work for contender in contenders for work in contender.works], rate) / (*shares, next_launch)
+    parts = parts_of([*chain(*works)], rate) / (*shares, next_launch)
     parts[:-1] *= factor
     parts[EPILOGUE] *= after
     seconds = overlapped(*parts[:EPILOGUE]) + parts[EPILOGUE] + parts[-1]
@@ -285,21 +286,21 @@ def reached_by(sms, cluster):
 
 def parts_of(works, rate):
     """(PARTS, works): the seconds of each of the PARTS of kernels at the target's full figures."""
-    units = [work.unit for work in works]
-    resources = [(work.threads, work.registers, work.shared) for work in works]
-    held = numpy.array([rate.held.get(each) or blocks_per_sm(rate, *each) for each in resources])
-    peak, ieee = numpy.array([rate.flops.get(unit) or rate.flops["ieee"] for unit in units]), rate.flops["ieee"]
-    blocks, threads, flops, fetched, dram, steps, *_, epilogue, _ = numpy.array(
-        [work[:3] + work[4:] for work in works], float
-    ).T
-    reached = numpy.array([reached_by(rate.sms, work.cluster) for work in works])
-    full, rest = numpy.divmod(blocks, reached * held)
+    blocks, threads, flops, units, fetched, dram, steps, registers, shared, epilogue, clusters = zip(*works)
+    known, ieee = rate.held, rate.flops["ieee"]
+    held = [known.get(each) or blocks_per_sm(rate, *each) for each in zip(threads, registers, shared)]
+    peak = [rate.flops.get(unit) or ieee for unit in units]
+    reached = [reached_by(rate.sms, cluster) for cluster in clusters]
+    wanted = [BUSY if unit == "ieee" else 0 for unit in units]  # warps
+    rows = numpy.array([blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted], float)
+    blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted = rows
+    full = numpy.floor(blocks / (reached * held))
+    rest = blocks - full * reached * held
     busiest = full * held + numpy.ceil(rest / reached)
     warps = numpy.minimum(held, busiest) * threads / 32
-    slower = numpy.where(numpy.array(units) == "ieee", numpy.maximum(1.0, BUSY / numpy.maximum(warps, 1e-9)), 1.0)
     return numpy.array(
         [
-            slower * busiest * flops / peak,
+            numpy.maximum(1.0, wanted / numpy.maximum(warps, 1.0)) * busiest * flops / peak,
             busiest * fetched / rate.l2,
             dram / rate.dram,
             (full + (rest > 0)) * steps * rate.latency,

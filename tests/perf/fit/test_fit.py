@@ -126,7 +126,7 @@ def test_the_same_records_give_the_same_files(tmp_path, monkeypatch):
     of_gemm = json.loads(first["tritonkernels.gemm.json"])
     assert (of_gemm["schema"], of_gemm["gpus"], of_gemm["commit"], of_gemm["records"]) == (table.SCHEMA, ["h200"], "abc", 360)
     assert set(model.Figures(table.folder("h200"))) >= set(table.fitted([]))
-    assert len(learned.trees_of("h200", PACKAGE, "gemm").values) == boosting.TREES
+    assert len(learned.trees_of.__wrapped__("h200", PACKAGE, "gemm").values) == boosting.TREES
 
 
 def test_gpus_of_an_architecture_are_fitted_to_together(monkeypatch):
