@@ -9,6 +9,7 @@ import pytest
 from perf.measure import shapes
 from tests.choice.test_choose import DRAWN, willing
 from tests.harness import LIBRARIES
+from tritonkernels.analysis import roofline
 from tritonkernels.choice import learned, model
 from tritonkernels.choice.learned import NEAR, Trees
 from tritonkernels.design import as_dict
@@ -50,7 +51,7 @@ def favours(name):
 @pytest.fixture
 def fresh(library, monkeypatch):
     """fresh(trees): these were learned. Times are as predicted, although below the roofline."""
-    monkeypatch.setattr(model, "limits", lambda *of: (0.0, 0.0))
+    monkeypatch.setattr(roofline, "limits", lambda *of: {"compute_s": 0.0, "memory_s": 0.0})
 
     def set_trees(trees):
         monkeypatch.setattr(learned, "trees_of", lambda *of: trees)

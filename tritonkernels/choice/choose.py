@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from ..analysis import roofline
 from ..design import as_dict, no_transform
 from ..errors import ConfigError, UnsupportedError
 from . import learned, model
@@ -55,10 +56,11 @@ def ranking(package, designs, problem, target):
     asked = numpy.array(_asked(found))
     first = asked[learned.fastest(seconds[asked], costs[asked])]
     costs[asked] = numpy.maximum(costs[asked], costs[first])  # the model's word stands for what it predicts to be far slower
-    limits = [model.limits(problem, rate, transforms) for transforms in (False, True)]
+    limits = roofline.limits(problem, rate.target)
     choices = []
     for cost, estimate, (design, config, *_, timed) in zip(costs.tolist(), model.estimates(seconds, parts), found):
-        estimate = estimate.taking(cost, limits[design.transform is not no_transform])
+        saves = design.transform is not no_transform  # some of the arithmetic
+        estimate = estimate.taking(cost, 0.0 if saves else limits["compute_s"] or 0.0, limits["memory_s"])
         choices.append(Choice(design, config, estimate.seconds, estimate, timed))
     return [choices.pop(first), *sorted(choices, key=lambda choice: choice.cost)]
 

@@ -12,7 +12,7 @@ The busiest SM has one block more than others where the last wave is not full; a
 Its CUDA cores compute at full speed with BUSY warps or more, which is two for each scheduler.
 A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
-Whatever was fitted and learned, nobody is given a time below the problem's roofline (`limits`): nothing that was timed is.
+Whatever was fitted and learned, nobody is given a time below the problem's roofline (analysis/roofline.py), as no record is.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
 `python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. They are shares of
@@ -50,8 +50,8 @@ OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in
 
 
 class Rates(NamedTuple):
-    """A Target's figures, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the whole GPU's DRAM a
-    second, and the seconds of a trip to DRAM and of a launch. `held` keeps what blocks_per_sm found."""
+    """The figures of a Target without gaps, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the
+    whole GPU's DRAM a second, and the seconds of a trip to DRAM and of a launch. `held` keeps what blocks_per_sm found."""
 
     target: Target
     sms: int
@@ -76,9 +76,8 @@ class Estimate(NamedTuple):
     launch_s: float
     bound_by: str
 
-    def taking(self, seconds, limits):
-        """The same call in so many seconds, and at least as many as its `limits`."""
-        compute, memory = limits
+    def taking(self, seconds, compute, memory):
+        """The same call in so many seconds, and at least as many as its limits, those of `compute` and `memory`."""
         least = self._replace(compute_s=max(self.compute_s, compute), memory_s=max(self.memory_s, memory))
         seconds = max(seconds, compute, memory)
         return Estimate(seconds, *(min(part, seconds) for part in least[1:-1]), self.bound_by)
@@ -197,10 +196,11 @@ def rates(target):
     if target.measured:
         target = dataclasses.replace(target, **_as_on_a_data_sheet(target, known))
     share = target.sms / known.sms
-    peaks = {unit: target.peak(unit) or (known.peak(unit) or 0) * share for unit in UNITS}
+    peaks = {unit: rate * share for unit, rate in known.peaks.items()} | target.peaks
     dram = target.dram_bandwidth or known.dram_bandwidth * share
     l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
-    per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
+    target = dataclasses.replace(target, peaks=peaks, dram_bandwidth=dram, l2_bandwidth=l2)
+    per_sm = {unit: peak / target.sms for unit in UNITS if (peak := target.peak(unit))}
     return Rates(target, target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch, {})
 
 
@@ -224,13 +224,6 @@ def blocks_per_sm(rate, threads, registers, shared):
     """How many blocks of such resources an SM holds, at least one: registers are an estimate."""
     held = rate.held[threads, registers, shared] = max(1, occupancy(rate.target, threads, registers, shared).blocks)
     return held
-
-
-def limits(problem, rate, transforms=False):
-    """(seconds of arithmetic, of memory) that no call takes less than: its FLOPs at the peak, unless a transform saves some,
-    and its compulsory bytes at the bandwidth of DRAM."""
-    arithmetic = 0.0 if transforms else problem.flops / (rate.sms * (rate.flops.get(problem.precision) or math.inf))
-    return arithmetic, problem.bytes / rate.dram
 
 
 class Contender(NamedTuple):
