@@ -17,6 +17,7 @@ COMMANDS = {
     "torch": "measure.in_torch",
     "models": "measure.models.command",
     "fit": "fit.command",
+    "choice": "measure.choice",
     "errors": "measure.errors",
     "counters": "measure.counters",
     "gate": "gate.gate",

@@ -15,7 +15,7 @@ import torch
 
 from . import native, numerics, validate
 from .analysis import roofline
-from .analysis.predict import predict
+from .analysis.tile import tile_facts
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
@@ -81,17 +81,17 @@ class Library:
         found = self._own(operation)
         for reduction in operation.reductions:
             lender = reduction.operation
-            for design in self._own(lender).values() if operation.own else self.designs(lender.name):
-                if reduction.lends(design):
-                    found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
+            lent = self._own(lender, reduction.lends).values() if operation.own else self.designs(lender.name)
+            for design in filter(reduction.lends, lent):
+                found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
         for rung in operation.rungs(self.package):
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
-    def _own(self, operation):
-        """The operation's own designs, by name, each from the file of its name."""
+    def _own(self, operation, wanted=lambda rung: True):
+        """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other."""
         found = {}
         for rung in operation.own:
-            if rung.is_in(self.package):
+            if rung.is_in(self.package) and wanted(rung):
                 design = importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
                 key = f"{operation.name}.{rung.name}"
                 found[rung.name] = dataclasses.replace(design, key=key, name=rung.name, kind=rung.kind)
@@ -194,7 +194,7 @@ class Library:
         if not target.is_gpu or chosen.is_lesson:
             return {}
         found = (c for c in self.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
-        facts = predict(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
+        facts = tile_facts(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
         choice = next(found)
         return choice.estimate._asdict() | {"records": _records(choice)} | facts
 

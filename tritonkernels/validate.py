@@ -1,6 +1,7 @@
 """Checks of arguments that all operations share. Each raises a typed error that names the argument; none reads the data."""
 
 import difflib
+import itertools
 import math
 import numbers
 
@@ -257,8 +258,9 @@ def pair(argument, value, least):
 
 
 def broadcast_shape(left, left_shape, right, right_shape):
-    if not left_shape and not right_shape:  # torch imports sympy, which takes long
-        return left_shape
+    pairs = list(itertools.zip_longest(left_shape[::-1], right_shape[::-1], fillvalue=1))
+    if all(is_known(a) and is_known(b) and (a == b or 1 in (a, b)) for a, b in pairs):  # torch imports sympy for it
+        return torch.Size(b if a == 1 else a for a, b in pairs)[::-1]
     try:
         return torch.broadcast_shapes(left_shape, right_shape)
     except RuntimeError:

@@ -46,11 +46,11 @@ def boosted(rows, logs, shapes, weights, trees=TREES):
         offered = numpy.flatnonzero(random.random(len(questions.figure)) < SHARE)
         asked = offered[_asked(questions.answers[numpy.ix_(seen, offered)], residuals[seen])]
         leaves = (questions.answers[:, asked] @ (1 << numpy.arange(DEPTH)[::-1])).astype(int)
-        values = RATE * _means(leaves[seen], residuals[seen], 1 << DEPTH)
-        values = numpy.round(values / UNIT) * UNIT
-        left -= values[leaves]
-        grown.append((questions.figure[asked], questions.threshold[asked], values))
-    return _without_unasked(names, *map(numpy.array, zip(*grown)))
+        values = numpy.round(RATE * _means(leaves[seen], residuals[seen], 1 << DEPTH) / UNIT)
+        left -= UNIT * values[leaves]
+        grown.append((asked, values))
+    asked, values = map(numpy.array, zip(*grown))
+    return _without_unasked(numpy.array(names), questions, asked.T, values)
 
 
 def _residuals(left, shapes, weights):
@@ -94,7 +94,11 @@ def _means(leaves, residuals, number):
     return numpy.bincount(leaves, residuals, number) / (numpy.bincount(leaves, minlength=number) + PRIOR)
 
 
-def _without_unasked(names, asked, thresholds, values):
-    """The Trees, with only the names of figures that they ask for."""
-    used = numpy.unique(asked)
-    return Trees(tuple(names[at] for at in used), numpy.searchsorted(used, asked), thresholds, values)
+def _without_unasked(names, questions, asked, values):
+    """The Trees, with only the questions that they ask and the names of their figures. The values are at most RATE * OUTLIER *
+    (1 + LEVEL), 33 UNITs."""
+    of_questions, asked = numpy.unique(asked, return_inverse=True)
+    of_names, figure = numpy.unique(questions.figure[of_questions], return_inverse=True)
+    asked = asked.reshape(DEPTH, -1).astype(numpy.uint16)
+    threshold = questions.threshold[of_questions]
+    return Trees(names[of_names], figure.astype(numpy.uint16), threshold, asked, values.astype(numpy.int8))

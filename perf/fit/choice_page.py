@@ -77,8 +77,8 @@ operation and package to the logarithm of measured over predicted seconds, and a
 one shape, since a choice is among these; the faster a run is, the more it counts. Each asks a call {depth} questions ("is K
 above 2048?", "has the config 8 warps?", "does latency take more than half of the time?") and adds the value that the answers
 lead to. Operations of which fewer than {fewest} random shapes were timed have none. Trees choose only among contenders, which
-the model predicts to take at most {near} times as long as the fastest; far from that records are few. They are in
-`learned.json`; [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
+the model predicts to take at most {near} times as long as the fastest; far from that records are few.
+[learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU; with `--pick kinds` each kind of tile has its first config
 timed, whether the choice thinks well of it or not, and `--precision`, `--family` and `--class` say of which shapes):

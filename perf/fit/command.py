@@ -1,10 +1,10 @@
 """python -m perf fit: what every design sustains of a GPU, fitted to records of times, for the choice of designs and configs.
 
 What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
-perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
-give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
-times in a row, do not wait for their launches. Beside it goes learned.json: what the model with these figures gets wrong
-(boosting.py).
+perf/results, or the files named, which are of GPU. Written are tritonkernels/choice/tables/GPU/sustained/*.json: the same
+records give the same files, but for designs that are other kernels since they were timed (remade.py). Short calls, which
+`perf compare` times in a row, do not wait for their launches. Beside them go learned/*.npz: what the model with these figures
+gets wrong (boosting.py).
 
 How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
 docs/choice.md has it. What is written is then fitted to all of them. Needs no GPU.
@@ -14,7 +14,7 @@ Exit status: 2 if there are no records.
 
 from pathlib import Path
 
-from tritonkernels.choice import model
+from tritonkernels.choice import learned, model
 from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
@@ -39,22 +39,25 @@ def main(options, parser):
     except (BackendError, OSError, ValueError, KeyError) as error:
         parser.error(str(error))
     runs = [run for gpu, own in shapes.items() for run in counted.counted(own.shapes, gpu)]
-    today, path = remade.of_today(runs), table.path(target.name)
+    today, folder = remade.of_today(runs), table.folder(target.name)
     if not today:
         parser.error(f"no records of {target.name} to fit to")
     _judge(runs, *_fitted([run for run in today if run.shape.half == "fit"], runs, target), targets, options.judged)
     designs, trees = _fitted(today, runs, target)
     commit = max(shapes.values(), key=lambda own: own.date).commit
-    path.parent.mkdir(parents=True, exist_ok=True)  # the first table of a GPU
-    processes.replace(path, table.text([gpu.name for gpu in targets], commit, len(today), designs))
-    processes.replace(residuals.path(target.name), residuals.text(trees))
-    print(f"{path}: {len(today)} records of {len({id(run.shape) for run in today})} shapes")
+    written = table.texts([gpu.name for gpu in targets], commit, len(today), designs)
+    files = {folder / name: content for name, content in written.items()}
+    files |= {learned.path_of(target.name, *key): residuals.content(own) for key, own in trees.items()}
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)  # the first table of a GPU
+        processes.replace(path, content)
+    print(f"{folder}: {len(today)} records of {len({id(run.shape) for run in today})} shapes")
     return 0
 
 
 def _fitted(learnt, runs, target):
     """(designs, trees) fitted to the records `learnt`; of designs that none is of, what the shipped table has."""
-    known = model.sustained(target.name) if table.path(target.name).exists() else {}
+    known = model.sustained(target.name) if table.folder(target.name).exists() else {}
     designs = table.fitted(learnt, runs) | remade.kept(learnt, known)
     return designs, residuals.fitted(learnt, designs)
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any, NamedTuple
 
 from tritonkernels.choice import model
-from tritonkernels.choice.learned import Contender
+from tritonkernels.choice.model import Contender
 from tritonkernels.choice.work import Work
 from tritonkernels.design import as_dict
 from tritonkernels.problem import Problem
@@ -40,16 +40,23 @@ class Counted(NamedTuple):
         together = [model.in_layouts(name, layouts)] if layouts else []
         return name, *together, *itertools.chain(*model.classes(self.problem))
 
-    def predicted(self, sustained):
-        """Seconds; `sustained` is the model's of its key."""
-        of_config, _ = sustained.of_config(self.config, model.layouts_of(self.problem))
-        factors, rate = (of_config, sustained.of_problem(self.problem)), model.rates(self.target)
-        seconds = model.estimate(self.works, rate, sustained, *factors).seconds
-        return seconds - rate.launch / sustained.launch + rate.launch / sustained.next_launch if self.run.in_a_row else seconds
-
     def contender(self, sustained):
         """As a Contender; `sustained` is the model's of its key."""
-        return Contender(self.predicted(sustained), self.run.design, self.config, self.works, sustained)
+        of_config, _ = sustained.of_config(self.config, model.layouts_of(self.problem))
+        of_problem, after = sustained.of_problem(self.problem)
+        return Contender(self.run.design, self.config, self.works, sustained, (of_config * of_problem, after))
+
+
+def predicted(runs, sustained):
+    """(their Contenders, predicted seconds) of runs on one GPU; `sustained` is the table of what designs sustain."""
+    contenders = [run.contender(model.of_design(sustained, *run.key.split())) for run in runs]
+    rate = model.rates(runs[0].target)
+    seconds, _ = model.predicted(contenders, rate)
+    for at, run in enumerate(runs):
+        if run.run.in_a_row:
+            own = contenders[at].sustained
+            seconds[at] += rate.launch / own.next_launch - rate.launch / own.launch
+    return contenders, seconds
 
 
 def counted(shapes, target):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tritonkernels.choice import learned, model
 
-from .counted import Counted
+from .counted import Counted, predicted
 
 FINE, GATE_MEAN, GATE_SHARE = 1.25, 1.03, 0.99  # the gates: this mean at most, and this share of cases at most FINE
 
@@ -25,15 +25,15 @@ class Outcome(NamedTuple):
 
 
 def outcomes(runs, sustained, trees):
-    """The Outcome of each shape and package of Counted runs, which are in the order of `counted`; `trees` by learned.key_of."""
+    """The Outcome of each shape and package of Counted runs, which are in the order of `counted`; `trees` by package and op."""
     found = []
     for (_, package), group in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
         own = list(group)
         problem, rate = own[0].shape.problem, model.rates(own[0].target)
-        contenders = [run.contender(model.of_design(sustained, *run.key.split())) for run in own]
-        seconds = learned.corrected(trees.get(learned.key_of(package, problem.op)), problem, contenders, rate)
-        chosen, best = learned.fastest(contenders, seconds), min(range(len(own)), key=lambda at: own[at].run.seconds)
-        found.append(Outcome(own[chosen], own[best], seconds[chosen], seconds[best]))
+        contenders, seconds = predicted(own, sustained)
+        costs = learned.corrected(trees.get((package, problem.op)), problem, contenders, seconds, rate)
+        chosen, best = learned.fastest(seconds, costs), min(range(len(own)), key=lambda at: own[at].run.seconds)
+        found.append(Outcome(own[chosen], own[best], costs[chosen], costs[best]))
     return found
 
 

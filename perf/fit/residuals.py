@@ -1,22 +1,27 @@
-"""The table of what the model of time gets wrong: Trees for each operation and package, as JSON that the choice reads."""
+"""The tables of what the model of time gets wrong: Trees for each operation and package, as arrays that the choice reads."""
 
+import io
+import itertools
 import math
+
+import numpy
 
 from tritonkernels.choice import learned, model
 
 from .boosting import boosted
-from .table import line
+from .counted import predicted
 
-SCHEMA = 1
 FEWEST = 100  # shapes drawn at random, of an operation in a package, that teach enough of others: 40 of conv2d did not
 
 
 def fitted(runs, sustained):
-    """{learned.key_of(package, op): Trees} from Counted runs, and the table of what designs sustain."""
+    """{(package, operation): Trees} from Counted runs, and the table of what designs sustain."""
     found = {}
     for key, own in sorted(_grouped(runs).items()):
         if len({run.shape.key for run in own if run.shape.judges}) >= FEWEST:
-            samples = [_sample(run, model.of_design(sustained, *run.key.split())) for run in own]
+            samples = [
+                sample for _, of_shape in itertools.groupby(own, _of_shape) for sample in _samples([*of_shape], sustained)
+            ]
             found[key] = boosted(*zip(*samples), *_among(own))
     return found
 
@@ -24,16 +29,21 @@ def fitted(runs, sustained):
 def _grouped(runs):
     groups = {}
     for run in runs:
-        groups.setdefault(learned.key_of(run.package, run.shape.problem.op), []).append(run)
+        groups.setdefault((run.package, run.shape.problem.op), []).append(run)
     return groups
 
 
-def _sample(run, sustained):
-    """(its figures, the logarithm of measured over predicted seconds)."""
-    contender = run.contender(sustained)
-    problem = run.shape.problem
-    figures = learned.of_problem(problem) | learned.of_contender(contender, problem, model.rates(run.target))
-    return figures, math.log(run.run.seconds / contender.seconds)
+def _of_shape(run):
+    return id(run.shape)
+
+
+def _samples(runs, sustained):
+    """(its figures, the logarithm of measured over predicted seconds) of each of a shape's runs."""
+    contenders, seconds = predicted(runs, sustained)
+    figures = learned.figures(runs[0].shape.problem, contenders, seconds, model.rates(runs[0].target))
+    columns = [numpy.broadcast_to(values, len(runs)).tolist() for values in figures.values()]
+    for run, predicted_s, *row in zip(runs, seconds.tolist(), *columns):
+        yield dict(zip(figures, row)), math.log(run.run.seconds / predicted_s)
 
 
 def _among(runs):
@@ -46,17 +56,8 @@ def _among(runs):
     return [numbers[id(run.shape)] for run in runs], [fastest[id(run.shape)] / run.run.seconds for run in runs]
 
 
-def text(trees):
-    """The file: a line for each tree."""
-    parts = ",\n".join(f"{line(key)}:{_part(own)}" for key, own in trees.items())
-    return f'{{"schema":{SCHEMA},\n"trees":{{\n{parts}\n}}}}\n'
-
-
-def _part(trees):
-    values = (trees.values / learned.UNIT).round().astype(int)
-    rows = map(line, zip(*[array.tolist() for array in (trees.asked, trees.thresholds, values)]))
-    return f'{{"names":{line(trees.names)},\n"trees":[\n' + ",\n".join(rows) + "]}"
-
-
-def path(gpu):
-    return model.TABLES / gpu / learned.FILE
+def content(trees):
+    """The file of some Trees, the same for the same ones."""
+    file = io.BytesIO()
+    numpy.savez(file, **vars(trees))
+    return file.getvalue()

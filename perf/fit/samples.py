@@ -98,7 +98,5 @@ def _different(named):
 
 def _parts(run):
     """The parts of each of its kernels, by SHARES, on its GPU."""
-    rate = model.rates(run.target)
-    for at, work in enumerate(run.works):
-        *parts, launch = model.parts_of(work, rate)
+    for at, (*parts, launch) in enumerate(model.parts_of(run.works, model.rates(run.target)).T):
         yield (*parts, 0.0, launch) if at or run.run.in_a_row else (*parts, launch, 0.0)

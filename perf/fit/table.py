@@ -1,4 +1,4 @@
-"""The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads.
+"""The table of what designs sustain: fitted from Timed shapes, written as JSON that the model of time reads, by operation.
 
 A design's shares in a precision are expected to be about its shares in others, these to be those of its operation, and those to
 be those of all designs; few records change little. Factors of configs and classes are about those in other precisions, too.
@@ -19,7 +19,7 @@ from .least_squares import fit
 from .remade import design_of
 from .samples import Samples
 
-SCHEMA = 5
+SCHEMA = 6
 GUESS = numpy.array([0.7, 0.7, 0.7, 1.0, 0.15, 1.0, 1.0])  # shares before any record
 NEGLIGIBLE = 0.01  # factors nearer to 1 are left out
 
@@ -102,9 +102,16 @@ def _spread_of_precisions(of_design, by_operation):
     return float(numpy.exp(numpy.std(off))) if off else 1.0
 
 
-def text(gpus, commit, records, designs):
-    """The file, the same for the same records, which are of these GPUs. A design has the names of its factors once, each of its
-    precisions a value for each of them, or null."""
+def texts(gpus, commit, records, designs):
+    """{name of a file: its content}, the same for the same records, which are of these GPUs. A design has the names of its
+    factors once, each of its precisions a value for each of them, or null."""
+    head = line({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}).removesuffix("}")
+    return {
+        name: f"{head},{_text({key: designs[key] for key in own})}" for name, own in _grouped(designs, model.file_of).items()
+    }
+
+
+def _text(designs):
     names = {}
     for key, own in designs.items():
         names.setdefault(design_of(key), set()).update(own.factors)
@@ -114,8 +121,7 @@ def text(gpus, commit, records, designs):
         | {"factors": [own.factors.get(name) for name in names[design_of(key)]], "unseen": own.unseen, "timed": own.timed}
         for key, own in designs.items()
     }
-    head = line({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}).removesuffix("}")
-    return f'{head},\n"names":{{\n{_lines(names)}\n}},\n"designs":{{\n{_lines(rows)}\n}}}}\n'
+    return f'\n"names":{{\n{_lines(names)}\n}},\n"designs":{{\n{_lines(rows)}\n}}}}\n'
 
 
 def _lines(values):
@@ -127,8 +133,8 @@ def line(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def path(gpu):
-    return model.TABLES / gpu / "sustained.json"
+def folder(gpu):
+    return model.TABLES / gpu / "sustained"
 
 
 def _keys():

@@ -16,7 +16,7 @@ import torch
 from cuda_reference import toolchain
 from tritonkernels import OPS
 from tritonkernels.analysis.occupancy import occupancy
-from tritonkernels.analysis.predict import predict
+from tritonkernels.analysis.tile import tile_facts
 from tritonkernels.design import as_dict
 from tritonkernels.errors import ConfigError, ToolchainError, TritonKernelsError, UnsupportedError
 from tritonkernels.target import Target
@@ -174,7 +174,7 @@ def _facts(problem, design, config, code, facts, target):
         "listing": list(code.listing()),
     }
     if design.tile:
-        found["predicted"] = predict(problem, design.tile(config), target, code.registers, facts["shared_bytes"])
+        found["tile"] = tile_facts(problem, design.tile(config), target, code.registers, facts["shared_bytes"])
     return found
 
 

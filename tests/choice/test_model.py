@@ -21,8 +21,10 @@ def kernel(**fields):
     return Work(**(defaults | fields))
 
 
-def estimate(*works, target=H200, sustained=FULL, factor=1.0):
-    return model.estimate(works, model.rates(target), sustained, factor)
+def estimate(*works, target=H200, sustained=FULL, factors=(1.0, 1.0)):
+    contender = model.Contender("tiled", {}, works, sustained, factors)
+    (found,) = model.estimates(*model.predicted([contender], model.rates(target)))
+    return found
 
 
 @pytest.mark.parametrize("blocks, busiest", [(1, 1), (132, 1), (133, 2), (264, 2), (1000 * 132, 1000), (1000 * 132 + 1, 1001)])
@@ -67,7 +69,7 @@ def test_kernels_follow_each_other_and_shares_and_factors_scale():
     assert both.seconds == pytest.approx(2 * one.seconds)
     half = dataclasses.replace(FULL, memory=0.5)
     assert estimate(copy(1, 4096, 4096, 4), sustained=half).memory_s == pytest.approx(2 * one.memory_s)
-    assert estimate(copy(1, 4096, 4096, 4), factor=1.5).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
+    assert estimate(copy(1, 4096, 4096, 4), factors=(1.5, 1.0)).seconds == pytest.approx(1.5 * one.seconds - 0.5 * one.launch_s)
 
 
 def test_what_follows_the_sums_has_factors_of_its_own():
@@ -78,7 +80,8 @@ def test_what_follows_the_sums_has_factors_of_its_own():
     plain, work = dataclasses.replace(problem, activation=None), kernel(dram=4.8e9, epilogue=1e9)
     parts = estimate(work)
     for each, expected in ((problem, 3.0), (plain, 1.0)):
-        found = model.estimate([work], model.rates(H200), own, 2.0, own.of_problem(each)).seconds
+        of_problem, after = own.of_problem(each)
+        found = estimate(work, sustained=own, factors=(2.0 * of_problem, after)).seconds
         assert found == pytest.approx(2 * 1.5 * (parts.memory_s + expected * parts.epilogue_s) + parts.launch_s)
 
 
@@ -103,7 +106,7 @@ def test_runs_at_different_k_share_nothing_in_l2():
 
 
 def test_seconds_are_those_of_the_parts_as_sustained():
-    """Of one kernel; of several those up to `most`."""
+    """Of one kernel and of two, and the same among other contenders."""
     sustained = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     works = (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0, epilogue=1e5),) * 2
     one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)
@@ -111,9 +114,10 @@ def test_seconds_are_those_of_the_parts_as_sustained():
     assert one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + launch)
     assert launch == pytest.approx(2e-6 / 0.4) and both.launch_s == pytest.approx(2e-6 / 0.4 + 2e-6 / 0.3)
     assert both.seconds - one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + 2e-6 / 0.3)
-    seconds = model.predictor(model.rates(H200), sustained)
-    stopped = [seconds(works, most=most) for most in (one.seconds, both.seconds)]
-    assert stopped == [one.seconds, both.seconds]
+    others = [model.Contender("tiled", {}, own, of) for own in (works[:1], works, works * 2) for of in (sustained, FULL)]
+    seconds, parts = model.predicted(others, model.rates(H200))
+    assert list(seconds[[0, 2]]) == pytest.approx([one.seconds, both.seconds]) and parts.shape == (len(model.PARTS), 6)
+    assert list(parts[:, 2]) == pytest.approx([getattr(both, f"{part}_s") for part in model.PARTS])
 
 
 @pytest.mark.parametrize("target", [t for t in KNOWN if t.is_gpu], ids=lambda t: t.name)

@@ -5,15 +5,17 @@ taught of its errors (learned.py) chooses among them.
 """
 
 import functools
-import math
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy
+
+from ..analysis import roofline
 from ..design import as_dict, no_transform
 from ..errors import ConfigError, UnsupportedError
 from . import learned, model
-from .learned import NEAR, Contender
+from .model import Contender
 
 NEAREST = 3  # configs that an error names
 
@@ -45,71 +47,67 @@ def ranking(package, designs, problem, target):
     if not target.is_gpu:
         found = [choice for design in designs for choice in _emulated(design, problem, target)]
         return sorted(found, key=lambda choice: choice.cost)
-    found, rate = [], model.rates(target)
-    for design, sustained, of_problem, layouts in _modelled(package, designs, problem, target):
-        for config in design.configs(problem, target):
-            works, (factor, timed) = tuple(design.work(problem, config, target)), sustained.of_config(config, layouts)
-            estimate = model.estimate(works, rate, sustained, factor, of_problem)
-            found.append((design, timed, estimate, Contender(estimate.seconds, design.name, config, works, sustained)))
+    found, rate = _found(package, designs, problem, target), model.rates(target)
     if not found:
         return []
-    found.reverse()
-    contenders = [contender for *_, contender in found]
-    costs = learned.corrected(_trees(package, problem, target), problem, contenders, rate)
-    asked = [at for at, (_, timed, *_) in enumerate(found) if timed] or range(len(found))
-    first = asked[learned.fastest([contenders[at] for at in asked], [costs[at] for at in asked])]
-    for at in asked:  # the model's word stands for what it predicts to be far slower
-        costs[at] = max(costs[at], costs[first])
-    limits = [model.limits(problem, rate, transforms) for transforms in (False, True)]
+    contenders = _contenders(problem, target, found)
+    seconds, parts = model.predicted(contenders, rate)
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, seconds, rate)
+    asked = numpy.array(_asked(found))
+    first = asked[learned.fastest(seconds[asked], costs[asked])]
+    costs[asked] = numpy.maximum(costs[asked], costs[first])  # the model's word stands for what it predicts to be far slower
+    limits = roofline.limits(problem, rate.target)
     choices = []
-    for cost, (design, timed, estimate, contender) in zip(costs, found):
-        estimate = estimate.taking(cost, limits[design.transform is not no_transform])
-        choices.append(Choice(design, contender.config, estimate.seconds, estimate, timed))
+    for cost, estimate, (design, config, *_, timed) in zip(costs.tolist(), model.estimates(seconds, parts), found):
+        saves = design.transform is not no_transform  # some of the arithmetic
+        estimate = estimate.taking(cost, 0.0 if saves else limits["compute_s"] or 0.0, limits["memory_s"])
+        choices.append(Choice(design, config, estimate.seconds, estimate, timed))
     return [choices.pop(first), *sorted(choices, key=lambda choice: choice.cost)]
 
 
 def best(package, designs, problem, target):
-    """The (design, config) of ranking's first Choice, None if there is none: in less time, without the others' Estimates."""
+    """The (design, config) of ranking's first Choice, None if there is none: in less time, without what has no chance."""
     if not target.is_gpu or any(design.is_lesson for design in designs):
         return next((choice[:2] for choice in ranking(package, designs, problem, target)), None)
-    rate, modelled = model.rates(target), list(_modelled(package, designs, problem, target))[::-1]  # the fast ones first
-    spaces = [(*each, list(each[0].configs(problem, target))[::-1]) for each in modelled]
-    found = _contenders(spaces, True, problem, target, rate) or _contenders(spaces, False, problem, target, rate)
+    found, rate = _found(package, designs, problem, target), model.rates(target)
     if not found:
         return None
-    contenders = [contender for _, contender in found]
-    costs = learned.corrected(_trees(package, problem, target), problem, contenders, rate)
-    design, contender = found[learned.fastest(contenders, costs)]
-    return design, contender.config
+    found = [found[at] for at in _asked(found)]
+    contenders = _contenders(problem, target, found)
+    seconds, _ = model.predicted(contenders, rate)
+    near = learned.near(seconds)
+    contenders = [contenders[at] for at in near]
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, seconds[near], rate)
+    return found[near[costs.argmin()]][:2]
+
+
+def _found(package, designs, problem, target):
+    """[(design, config, what the design sustains, factors, whether it was timed)] of all configs, the fast designs first."""
+    found, figures = [], model.sustained(target.name)
+    for design in designs:
+        reduced = design.reduced(problem)
+        sustained, layouts = model.of_design(figures, package, design.key, reduced.precision), model.layouts_of(reduced)
+        of_problem, after = sustained.of_problem(reduced)
+        for config in design.configs(problem, target):
+            factor, timed = sustained.of_config(config, layouts)
+            found.append((design, config, sustained, (factor * of_problem, after), timed))
+    return found[::-1]
+
+
+def _asked(found):
+    """The indices of those that a call may get: of what was timed, or of all if nothing was."""
+    return [at for at, (*_, timed) in enumerate(found) if timed] or range(len(found))
+
+
+def _contenders(problem, target, found):
+    return [
+        Contender(design.name, config, tuple(design.work(problem, config, target)), sustained, factors)
+        for design, config, sustained, factors, _ in found
+    ]
 
 
 def _trees(package, problem, target):
     return learned.trees_of(target.name, package, problem.op)
-
-
-def _contenders(spaces, asked, problem, target, rate):
-    """The (design, Contender) of those that were timed, or of those that were not, with about the least predicted time."""
-    least, found = math.inf, []
-    for design, sustained, of_problem, layouts, configs in spaces:
-        work, of_config, predicted = design.work, sustained.of_config, model.predictor(rate, sustained, of_problem)
-        for config in configs:
-            factor, timed = of_config(config, layouts)
-            if timed is asked:
-                works = tuple(work(problem, config, target))
-                seconds = predicted(works, factor, NEAR * least)
-                if seconds <= NEAR * least:
-                    least = min(least, seconds)
-                    found.append((design, Contender(seconds, design.name, config, works, sustained)))
-    return [(design, contender) for design, contender in found if contender.seconds <= NEAR * least]
-
-
-def _modelled(package, designs, problem, target):
-    """(design, its Sustained, the factors of the problem, its layouts) of each."""
-    figures = model.sustained(target.name)
-    for design in designs:
-        reduced = design.reduced(problem)
-        sustained = model.of_design(figures, package, design.key, reduced.precision)
-        yield design, sustained, sustained.of_problem(reduced), model.layouts_of(reduced)
 
 
 def _emulated(design, problem, target):

@@ -4,80 +4,111 @@ The model counts work. Where it is wrong by the same factor on problems and conf
 perf fit` fits Trees, a set for each operation and package, to the logarithm of measured over predicted seconds
 (perf/fit/boosting.py). A tree asks a few questions of the form "is this figure above that threshold?", the same ones of every
 call, and adds to the logarithm the value that the answers lead to (such trees are called oblivious). The figures are those that
-the model works with: of the problem, the config, the Work and the predicted parts.
+the model works with: of the problem, the config, the Work and the predicted parts. They are arrays, of all contenders at once.
 
 Trees know nothing of what is far from records. So the model's word stands for what it predicts to be slower than the least by
 more than the factor NEAR; sweeps have timed what is nearer.
 """
 
 import functools
-import json
 import math
 from dataclasses import dataclass, fields
 from itertools import chain
 from numbers import Real
-from typing import NamedTuple
 
 import numpy
 
 from ..design import as_dict
 from . import model
-from .work import LINE, Work
+from .work import LINE, Work, kept
 
-FILE = "learned.json"
 NEAR = 1.25
 DIVIDES = 64  # edges of tiles and, in elements, lines of memory are multiples of it
-UNIT = 1e-3  # of the logarithms in the file, which are integers
+UNIT = 1e-3  # of the logarithms that trees add, which are integers
+NUMBERS = tuple(name for name in Work._fields if name != "unit")
 AS_THEY_ARE = ("registers", "threads", "cluster")  # fields of a Work; of others, which span decades, the logarithm counts
-
-
-class Contender(NamedTuple):
-    """A config that may be chosen, and the model's predicted seconds."""
-
-    seconds: float
-    design: str  # its name
-    config: object
-    works: tuple[Work, ...]
-    sustained: model.Sustained
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
     """names     of the figures that they ask for
-    asked      (trees, depth): indices of names, a question each
-    thresholds (trees, depth)
-    values     (trees, 2^depth): of the answers, read as a binary number with the first one in front
+    figure     (questions,): the index of its name
+    threshold  (questions,)
+    asked      (depth, trees): indices of questions
+    values     (trees, 2^depth): of the answers, read as a binary number with the first one in front; in UNITs
     """
 
-    names: tuple[str, ...]
+    names: numpy.ndarray
+    figure: numpy.ndarray
+    threshold: numpy.ndarray
     asked: numpy.ndarray
-    thresholds: numpy.ndarray
     values: numpy.ndarray
 
-    def factors(self, rows):
-        """Of the predicted times of calls with these figures, a dict each."""
-        figures = numpy.array([[row.get(name, 0.0) for name in self.names] for row in rows])
-        answers = figures[:, self.asked] > self.thresholds
-        places = answers @ (1 << numpy.arange(self.asked.shape[1])[::-1])
-        return numpy.exp(self.values[numpy.arange(len(self.values)), places].sum(axis=1))
+    def factors(self, figures, number):
+        """The factors of the predicted times of so many calls with these figures, {name: a number of all, or an array}."""
+        table = numpy.zeros((len(self.names), number))
+        for row, name in zip(table, self.names):
+            row[:] = figures.get(name, 0.0)
+        answers = (table[self.figure] > self.threshold[:, None]).view(numpy.uint8)
+        places = numpy.arange(len(self.values))[:, None] * 2 ** len(self.asked) + self._read(answers)
+        return numpy.exp(UNIT * self.values.ravel()[places].sum(axis=0, dtype=int))
+
+    def _read(self, answers):
+        """(trees, calls): the binary numbers that the answers, (questions, calls), are."""
+        place = 0
+        for questions in self.asked:
+            place = 2 * place + answers[questions]
+        return place
 
 
-def corrected(trees, problem, contenders, rate):
-    """The seconds of each Contender, as predicted and corrected by the Trees, if there are any."""
-    if trees is None or not contenders:
-        return [contender.seconds for contender in contenders]
-    common = of_problem(problem)
-    factors = trees.factors([common | of_contender(contender, problem, rate) for contender in contenders])
-    return [contender.seconds * factor for contender, factor in zip(contenders, factors.tolist())]
+def corrected(trees, problem, contenders, seconds, rate):
+    """The predicted seconds of the contenders, corrected by the Trees, if there are any."""
+    if trees is None:
+        return seconds
+    return seconds * trees.factors(figures(problem, contenders, seconds, rate), len(contenders))
 
 
-def fastest(contenders, seconds):
-    """The index of the one with the least corrected seconds, among those that the model predicts to be about as fast."""
-    most = NEAR * min(contender.seconds for contender in contenders)
-    return min((at for at, contender in enumerate(contenders) if contender.seconds <= most), key=seconds.__getitem__)
+def near(seconds):
+    """The indices of what the model predicts to be about as fast as the fastest."""
+    return numpy.flatnonzero(seconds <= NEAR * seconds.min())
 
 
-def of_problem(problem):
+def fastest(seconds, costs):
+    """The index of the least corrected seconds, `costs`, among what is predicted to be about as fast as the fastest."""
+    among = near(seconds)
+    return among[costs[among].argmin()]
+
+
+def figures(problem, contenders, seconds, rate):
+    """{name: a figure of the problem, or an array of the contenders' figures}."""
+    mains = [max(contender.works, key=_weight) for contender in contenders]
+    shares = numpy.array([contender.sustained.shares[: len(model.PARTS)] for contender in contenders]).T
+    counts = numpy.array([work[:3] + work[4:] for work in mains], float).T
+    blocks, flops = counts[NUMBERS.index("blocks")], counts[NUMBERS.index("flops")]
+    waves = blocks / rate.sms
+    logs = numpy.log2([(1 + blocks * flops) / max(1, problem.flops), seconds])
+    return {
+        **_of_problem(problem),
+        **_of_configs(contenders),
+        **dict(zip(NUMBERS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
+        "computed": logs[0],
+        "waves": waves,
+        "last wave": numpy.divide(numpy.ceil(waves), waves, out=numpy.ones_like(waves), where=waves > 0),
+        "kernels": numpy.array([len(contender.works) for contender in contenders], float),
+        "seconds": logs[1],
+        **dict(zip(model.PARTS, model.parts_of(mains, rate) / shares / seconds)),
+    }
+
+
+_IN_LOGARITHMS = numpy.array([[name not in AS_THEY_ARE] for name in NUMBERS])
+
+
+def _weight(work):
+    """The main kernel has the largest."""
+    return work.blocks * (work.flops + work.fetched)
+
+
+def _of_problem(problem):
     """{name: figure} of a problem: its sizes, as logarithms and how they divide, how its lines are aligned, and 1 for
     each of its classes."""
     sizes = {f.name: getattr(problem, f.name) for f in fields(problem) if f.type is int}
@@ -91,50 +122,36 @@ def of_problem(problem):
     }
 
 
-def of_contender(contender, problem, rate):
-    """{name: figure}: its design and config, the Work of its main kernel, also over the problem's, and what each of the model's
-    PARTS takes of the time."""
-    main = max(contender.works, key=lambda work: work.blocks * (work.flops + work.fetched))
-    parts = [part / share for part, share in zip(model.parts_of(main, rate), contender.sustained.shares)]
-    numbers = {name: float(value) for name, value in as_dict(contender.config).items() if isinstance(value, Real)}
-    counts = {
-        name: value if name in AS_THEY_ARE else math.log2(1 + value)
-        for name, value in zip(Work._fields, main)
-        if isinstance(value, Real)
-    }
-    waves = main.blocks / rate.sms
-    return {
-        f"design {contender.design}": 1.0,
-        **numbers,
-        **counts,
-        "computed": math.log2((1 + main.blocks * main.flops) / max(1, problem.flops)),
-        "waves": waves,
-        "last wave": math.ceil(waves) / waves if waves else 1.0,
-        "kernels": len(contender.works),
-        "seconds": math.log2(contender.seconds),
-        **{part: seconds / contender.seconds for part, seconds in zip(model.PARTS, parts)},
-    }
+def _of_configs(contenders):
+    """{name: its figures}, 0 of a contender without it: the numbers of configs, and 1 for each one's design."""
+    found = {}
+    for at, contender in enumerate(contenders):
+        for name, value in (*_numbers(contender.config), (f"design {contender.design}", 1.0)):
+            if name not in found:
+                found[name] = numpy.zeros(len(contenders))
+            found[name][at] = value
+    return found
 
 
+@kept
+def _numbers(config):
+    return tuple((name, float(value)) for name, value in as_dict(config).items() if isinstance(value, Real))
+
+
+@functools.cache
 def trees_of(target_name, package, op):
     """The Trees that serve a GPU, None if there are none."""
-    return all_of(target_name).get(key_of(package, op))
-
-
-def key_of(package, op):
-    return f"{package} {op}"
-
-
-def all_of(target_name):
-    """{key_of(package, op): Trees} that serve a GPU."""
-    return _read(model.TABLES / model.folder(target_name) / FILE)
+    return _read(path_of(model.folder(target_name), package, op))
 
 
 @functools.cache
 def _read(path):
-    return {key: _trees(**values) for key, values in json.loads(path.read_text())["trees"].items()} if path.exists() else {}
+    if not path.exists():
+        return None
+    with numpy.load(path) as arrays:
+        return Trees(*(arrays[field.name] for field in fields(Trees)))
 
 
-def _trees(names, trees):
-    asked, thresholds, values = map(numpy.array, zip(*trees))
-    return Trees(tuple(names), asked, thresholds, UNIT * values)
+def path_of(gpu, package, op):
+    """The file of the Trees, arrays by the names of their fields."""
+    return model.TABLES / gpu / "learned" / f"{package}.{op}.npz"

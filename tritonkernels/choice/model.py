@@ -12,7 +12,7 @@ The busiest SM has one block more than others where the last wave is not full; a
 Its CUDA cores compute at full speed with BUSY warps or more, which is two for each scheduler.
 A cluster's blocks are of one GPC, whose SMs may be no multiple of them.
 They are joined as (a^1.5 + b^1.5 + ...)^(1/1.5), between the longest alone, which would be perfect overlap, and their sum.
-Whatever was fitted and learned, nobody is given a time below the problem's roofline (`limits`): nothing that was timed is.
+Whatever was fitted and learned, nobody is given a time below the problem's roofline (analysis/roofline.py), as no record is.
 
 What a design sustains of the peak, of the bandwidths and of the latency is data (Sustained), fitted to records of a GPU by
 `python -m perf fit`, as are factors of its configs and of classes of problems, which launches have none of. They are shares of
@@ -26,16 +26,19 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import mul, truediv
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy
 
 from ..analysis.occupancy import occupancy
 from ..calibration import FIELDS, by_gpu
 from ..errors import BackendError
 from ..target import PLANES, SAME_RATE, Target
-from .work import kept
+from .work import Work, kept
 
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
@@ -47,8 +50,8 @@ OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in
 
 
 class Rates(NamedTuple):
-    """A Target's figures, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the whole GPU's DRAM a
-    second, and the seconds of a trip to DRAM and of a launch. `held` keeps what blocks_per_sm found."""
+    """The figures of a Target without gaps, for one SM where all blocks share them: FLOP/s by unit, bytes of L2, and of the
+    whole GPU's DRAM a second, and the seconds of a trip to DRAM and of a launch. `held` keeps what blocks_per_sm found."""
 
     target: Target
     sms: int
@@ -73,15 +76,15 @@ class Estimate(NamedTuple):
     launch_s: float
     bound_by: str
 
-    def taking(self, seconds, limits):
-        """The same call in so many seconds, and at least as many as its `limits`."""
-        compute, memory = limits
+    def taking(self, seconds, compute, memory):
+        """The same call in so many seconds, and at least as many as its limits, those of `compute` and `memory`."""
         least = self._replace(compute_s=max(self.compute_s, compute), memory_s=max(self.memory_s, memory))
         seconds = max(seconds, compute, memory)
         return Estimate(seconds, *(min(part, seconds) for part in least[1:-1]), self.bound_by)
 
 
 PARTS = ("compute", "cache", "memory", "latency", "epilogue", "launch")
+EPILOGUE = PARTS.index("epilogue")  # those before it overlap
 SHARES = (*PARTS, "next_launch")
 
 
@@ -193,10 +196,11 @@ def rates(target):
     if target.measured:
         target = dataclasses.replace(target, **_as_on_a_data_sheet(target, known))
     share = target.sms / known.sms
-    peaks = {unit: target.peak(unit) or (known.peak(unit) or 0) * share for unit in UNITS}
+    peaks = {unit: rate * share for unit, rate in known.peaks.items()} | target.peaks
     dram = target.dram_bandwidth or known.dram_bandwidth * share
     l2 = target.l2_bandwidth or max(2 * dram, known.l2_bandwidth * share)
-    per_sm = {unit: rate / target.sms for unit, rate in peaks.items()}
+    target = dataclasses.replace(target, peaks=peaks, dram_bandwidth=dram, l2_bandwidth=l2)
+    per_sm = {unit: peak / target.sms for unit in UNITS if (peak := target.peak(unit))}
     return Rates(target, target.sms, per_sm, l2 / target.sms, dram, target.latency, target.launch, {})
 
 
@@ -222,46 +226,40 @@ def blocks_per_sm(rate, threads, registers, shared):
     return held
 
 
-def limits(problem, rate, transforms=False):
-    """(seconds of arithmetic, of memory) that no call takes less than: its FLOPs at the peak, unless a transform saves some,
-    and its compulsory bytes at the bandwidth of DRAM."""
-    arithmetic = 0.0 if transforms else problem.flops / (rate.sms * (rate.flops.get(problem.precision) or math.inf))
-    return arithmetic, problem.bytes / rate.dram
+class Contender(NamedTuple):
+    """A config of a design, which may be chosen for a problem.
+
+    design   its name
+    works    of the kernels of a call, one after the other
+    factors  of the kernels' time, and of their epilogues besides: of the config and of the problem's classes
+    """
+
+    design: str
+    config: Any
+    works: tuple[Work, ...]
+    sustained: Sustained
+    factors: tuple[float, float] = (1.0, 1.0)
 
 
-def predictor(rate, sustained, of_problem=(1.0, 1.0)):
-    """seconds(works, factor, most) of a design's calls on a target of these Rates, for a problem with these factors. It
-    estimates a kernel once: the configs of a design have many in common."""
-    of_compute, of_cache, of_memory, of_latency, of_epilogue, of_launch, of_next = sustained.shares
-    scale, after = of_problem
-    first, further, known = rate.launch / of_launch, rate.launch / of_next, {}
-
-    def seconds(works, factor=1.0, most=math.inf):
-        """Predicted, of a call whose kernels are `works`, one after the other, with a config of this factor. From `most` on the
-        launches of further kernels are left out."""
-        total, launch = 0.0, first
-        for work in works:
-            kernel = known.get(work)
-            if kernel is None:
-                compute, cache, memory, latency, epilogue, _ = parts_of(work, rate)
-                overlap = overlapped(compute / of_compute, cache / of_cache, memory / of_memory, latency / of_latency)
-                kernel = known[work] = scale * (overlap + after * epilogue / of_epilogue)
-            total, launch = total + factor * kernel + launch, further
-            if total >= most:
-                break
-        return total
-
-    return seconds
+def predicted(contenders, rate):
+    """(seconds of each contender's call, those of its kernels' PARTS, (PARTS, contenders)) on a target of these Rates."""
+    works = [contender.works for contender in contenders]
+    numbers = numpy.array(list(map(len, works)))
+    first = numbers.cumsum() - numbers  # of the kernels, a call's first one
+    figures = numpy.array([*zip(*[(*own.sustained.shares, *own.factors) for own in contenders])]).repeat(numbers, axis=1)
+    *shares, launch, next_launch, factor, after = figures
+    next_launch[first] = launch[first]
+    parts = parts_of([*chain(*works)], rate) / (*shares, next_launch)
+    parts[:-1] *= factor
+    parts[EPILOGUE] *= after
+    seconds = overlapped(*parts[:EPILOGUE]) + parts[EPILOGUE] + parts[-1]
+    return numpy.add.reduceat(seconds, first), numpy.add.reduceat(parts, first, axis=1)
 
 
-def estimate(works, rate, sustained, factor=1.0, of_problem=(1.0, 1.0)):
-    """The Estimate of such a call."""
-    first, further = sustained.shares[:-1], (*sustained.shares[:-2], sustained.next_launch)
-    parts = [map(truediv, parts_of(work, rate), further if at else first) for at, work in enumerate(works)]
-    scale, after = of_problem
-    factors = *[factor * scale] * 4, factor * scale * after, 1.0
-    totals = tuple(map(mul, factors, map(sum, zip(*parts))))
-    return Estimate(predictor(rate, sustained, of_problem)(works, factor), *totals, PARTS[totals.index(max(totals))])
+def estimates(seconds, parts):
+    """The Estimates of what is `predicted`."""
+    bounds = parts.argmax(axis=0).tolist()
+    return [Estimate(*values, PARTS[bound]) for *values, bound in zip(seconds.tolist(), *parts.tolist(), bounds)]
 
 
 def emulated_cost(work):
@@ -270,7 +268,7 @@ def emulated_cost(work):
 
 
 def overlapped(compute, cache, memory, latency):
-    """The seconds of a kernel of which these PARTS take so long, without its epilogue and launch; or of many, of arrays."""
+    """The seconds of kernels of which these PARTS take so long, without their epilogues and launches."""
     return (compute**OVERLAP + cache**OVERLAP + memory**OVERLAP + latency**OVERLAP) ** (1 / OVERLAP)
 
 
@@ -279,25 +277,29 @@ def reached_by(sms, cluster):
     return sms if cluster <= 2 else int(sms * IN_CLUSTERS)
 
 
-def parts_of(work, rate):
-    """The seconds of each of PARTS at the target's full figures."""
-    blocks, threads, flops, unit, fetched, dram, steps, registers, shared, epilogue, cluster = work
-    _, sms, peaks, l2_bandwidth, dram_bandwidth, trip, launch, known = rate
-    held = known.get((threads, registers, shared)) or blocks_per_sm(rate, threads, registers, shared)
-    reached = reached_by(sms, cluster)
-    full, rest = divmod(blocks, reached * held)
-    busiest = full * held - (-rest // reached)
-    waves = full + 1 if rest else full
-    peak = peaks.get(unit) or peaks["ieee"]
-    warps = min(held, busiest) * threads / 32
-    slower = max(1.0, BUSY / warps) if unit == "ieee" and warps else 1.0
-    return (
-        slower * busiest * flops / peak,
-        busiest * fetched / l2_bandwidth,
-        dram / dram_bandwidth,
-        waves * steps * trip,
-        busiest * epilogue / peaks["ieee"],
-        launch,
+def parts_of(works, rate):
+    """(PARTS, works): the seconds of each of the PARTS of kernels at the target's full figures."""
+    blocks, threads, flops, units, fetched, dram, steps, registers, shared, epilogue, clusters = zip(*works)
+    known, ieee = rate.held, rate.flops["ieee"]
+    held = [known.get(each) or blocks_per_sm(rate, *each) for each in zip(threads, registers, shared)]
+    peak = [rate.flops.get(unit) or ieee for unit in units]
+    reached = [reached_by(rate.sms, cluster) for cluster in clusters]
+    wanted = [BUSY if unit == "ieee" else 0 for unit in units]  # warps
+    rows = numpy.array([blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted], float)
+    blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted = rows
+    full = numpy.floor(blocks / (reached * held))
+    rest = blocks - full * reached * held
+    busiest = full * held + numpy.ceil(rest / reached)
+    warps = numpy.minimum(held, busiest) * threads / 32
+    return numpy.array(
+        [
+            numpy.maximum(1.0, wanted / numpy.maximum(warps, 1.0)) * busiest * flops / peak,
+            busiest * fetched / rate.l2,
+            dram / rate.dram,
+            (full + (rest > 0)) * steps * rate.latency,
+            busiest * epilogue / ieee,
+            numpy.full(len(works), rate.launch),
+        ]
     )
 
 
@@ -316,27 +318,55 @@ def key_of(package, design, precision):
 
 def of_design(figures, package, design, precision):
     """The Sustained of a design in a precision, or in all, or of any design, whatever there are records of."""
-    return figures.get(key_of(package, design, precision)) or figures.get(f"{package} {design}") or figures[ANY]
+    own, common = key_of(package, design, precision), f"{package} {design}"
+    return figures[own if own in figures else common if common in figures else ANY]
+
+
+class Figures(Mapping):
+    """{"package op.design precision": Sustained} of a folder of tables, also of designs in all precisions and of ANY. A file,
+    PACKAGE.OPERATION.json, is read when one of its designs is asked for."""
+
+    def __init__(self, folder):
+        self._folder, self._known = folder, {}
+        self._table = functools.cache(self._read)
+
+    def _read(self, name):
+        path = self._folder / name
+        return json.loads(path.read_text()) if path.exists() else {"names": {}, "designs": {}}
+
+    def __getitem__(self, key):
+        if key not in self._known:
+            table = self._table(file_of(key))
+            values, names = table["designs"][key], table["names"][" ".join(key.split()[:2])]
+            factors = {name: factor for name, factor in zip(names, values["factors"]) if factor is not None}
+            self._known[key] = Sustained(**values | {"factors": factors})
+        return self._known[key]
+
+    def __contains__(self, key):
+        return key in self._table(file_of(key))["designs"]
+
+    def __iter__(self):
+        return (key for path in sorted(self._folder.glob("*.json")) for key in self._table(path.name)["designs"])
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+
+def file_of(key):
+    """The name of the file that has a design's figures."""
+    return key.partition(".")[0].replace(" ", ".") + ".json"
 
 
 @functools.cache
 def sustained(target_name):
-    """{"package op.design precision": Sustained} of a GPU, also of designs in all precisions and of ANY; those of the REFERENCE
-    unless the GPU has its own."""
-    table = json.loads((TABLES / folder(target_name) / "sustained.json").read_text())
-    return {key: _sustained(values, table["names"][" ".join(key.split()[:2])]) for key, values in table["designs"].items()}
-
-
-def _sustained(values, names):
-    """A row of the table, whose factors are in the order of their names, null where the design has none in the precision."""
-    factors = {name: factor for name, factor in zip(names, values["factors"]) if factor is not None}
-    return Sustained(**values | {"factors": factors})
+    """The Figures that serve a GPU: those of the REFERENCE unless it has its own."""
+    return Figures(TABLES / folder(target_name) / "sustained")
 
 
 def folder(target_name):
     """The folder of the figures that serve a GPU."""
     name = gpu_name(target_name)
-    return name if (TABLES / name / "sustained.json").exists() else REFERENCE
+    return name if (TABLES / name / "sustained").exists() else REFERENCE
 
 
 @functools.cache

@@ -69,11 +69,11 @@ def predicted(case, target):
         for package, library in contenders.PACKAGES.items()
     }
     shape = timed.Timed("", sweep_records.problem_of(case.op, case.vendor.problem), None, runs)
-    sustained = model.sustained(target.name)
-    seconds = {
-        (run.package, run.run.design): run.predicted(model.of_design(sustained, *run.key.split()))
-        for run in counted.counted([shape], target)
-    }
+    found = counted.counted([shape], target)
+    if not found:
+        return {}
+    _, predicted = counted.predicted(found, model.sustained(target.name))
+    seconds = {(run.package, run.run.design): of_run for run, of_run in zip(found, predicted.tolist())}
     return {(r.implementation, r.design): seconds.get((contenders.PACKAGES[r.implementation], r.design)) for r in case.designs}
 
 

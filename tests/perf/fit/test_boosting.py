@@ -28,12 +28,17 @@ def calls(number, seed, noise=0.05, wrong=0.0):
     return rows, logs, shapes, weights, numpy.array(true)
 
 
+def factors(trees, rows):
+    """Of calls with these figures, a dict each."""
+    return trees.factors({name: numpy.array([row.get(name, 0.0) for row in rows]) for name in trees.names}, len(rows))
+
+
 @pytest.mark.parametrize("wrong", (0.0, 0.02))
 def test_what_depends_on_several_figures_is_found(wrong):
     """Near the threshold, which is known as well as there are calls, it may be off; a few wrong times move little."""
     trees = boosting.boosted(*calls(2500, seed=1, wrong=wrong)[:4])
     rows, *_, true = calls(500, seed=2)
-    off = numpy.abs(numpy.log(trees.factors(rows)) - true)
+    off = numpy.abs(numpy.log(factors(trees, rows)) - true)
     assert numpy.median(off) < 0.03 and numpy.mean(off > 0.1) < 0.05
     assert set(trees.names) <= {"k", "warps", "m", "on b"} and {"k", "warps", "on b"} <= set(trees.names)
 
@@ -63,7 +68,7 @@ def test_a_single_call_changes_little():
     rows, _, of_shapes, *_ = calls(100, seed=3)
     logs = [0.4, *[0.0] * 99]
     trees = boosting.boosted(rows, logs, of_shapes, [1.0] * 100, trees=10)
-    assert 0.0 < numpy.abs(numpy.log(trees.factors(rows))).max() < 0.02, "a third of what it would say alone"
+    assert 0.0 < numpy.abs(numpy.log(factors(trees, rows))).max() < 0.02, "a third of what it would say alone"
 
 
 def test_questions_do_not_depend_on_the_order_in_which_sums_are_added():
@@ -92,11 +97,12 @@ def test_the_choice_reads_what_was_written(tmp_path, monkeypatch):
     rows, *others, _ = calls(300, seed=5)
     trees = boosting.boosted(rows, *others, trees=20)
     monkeypatch.setattr(model, "TABLES", tmp_path)
-    (tmp_path / "h200").mkdir()
-    residuals.path("h200").write_text(residuals.text({"tritonkernels gemm": trees, "tritonkernels gemv": trees}))
-    read = learned.all_of("h200")
-    assert list(read) == ["tritonkernels gemm", "tritonkernels gemv"]
-    assert read["tritonkernels gemm"].factors(rows) == pytest.approx(trees.factors(rows), rel=1e-9)
+    for folder in ("sustained", "learned"):
+        (tmp_path / "h200" / folder).mkdir(parents=True)
+    learned.path_of("h200", "tritonkernels", "gemm").write_bytes(residuals.content(trees))
+    read = learned.trees_of.__wrapped__("h200", "tritonkernels", "gemm")
+    assert list(factors(read, rows)) == list(factors(trees, rows))
+    assert learned.trees_of.__wrapped__("h200", "tritonkernels", "gemv") is None
 
 
 def test_a_choice_that_the_model_gets_wrong_becomes_good(fitted):  # noqa: F811
@@ -112,7 +118,7 @@ def test_a_choice_that_the_model_gets_wrong_becomes_good(fitted):  # noqa: F811
 
     trees = residuals.fitted(list(slower(1, 150)), fitted)
     before, after = (evaluate.summary(evaluate.outcomes(list(slower(2, 100)), fitted, own)).mean for own in ({}, trees))
-    assert list(trees) == [f"{PACKAGE} gemm"] and after - 1 < 0.5 * (before - 1), (before, after)
+    assert list(trees) == [(PACKAGE, "gemm")] and after - 1 < 0.5 * (before - 1), (before, after)
 
 
 def test_few_shapes_teach_nothing(fitted):  # noqa: F811
@@ -122,7 +128,6 @@ def test_few_shapes_teach_nothing(fitted):  # noqa: F811
 
 def test_a_sample_is_what_the_model_left(fitted):  # noqa: F811
     run = counted.counted(shapes(1), H200)[0]
-    sustained = model.of_design(fitted, *run.key.split())
-    figures, log = residuals._sample(run, sustained)
-    assert math.exp(log) == pytest.approx(run.run.seconds / run.predicted(sustained))
+    ((figures, log),) = residuals._samples([run], fitted)
+    assert math.exp(log) == pytest.approx(run.run.seconds / counted.predicted([run], fitted)[1][0])
     assert figures["k"] == pytest.approx(math.log2(run.problem.k)) and figures[f"design {run.run.design}"] == 1.0

@@ -17,7 +17,7 @@ from perf.fit import boosting, counted, evaluate, least_squares, residuals, tabl
 from perf.fit.counted import library
 from perf.fit.samples import Samples
 from perf.fit.timed import Run, Timed
-from tritonkernels.choice import model
+from tritonkernels.choice import learned, model
 from tritonkernels.choice.model import PARTS, SHARES, Sustained
 from tritonkernels.design import as_dict
 from tritonkernels.matmul import MATMUL
@@ -55,8 +55,10 @@ def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
             for config in pick.sample(configs, min(6, len(configs))):
                 true = TRUE[design.name]
                 factor = true.of_config(config, model.layouts_of(own))[0] * math.exp(pick.gauss(0, noise))
-                works = design.work(own, config, H200)
-                seconds = model.estimate(works, model.rates(H200), true, factor, true.of_problem(own)).seconds
+                works = tuple(design.work(own, config, H200))
+                of_problem, after = true.of_problem(own)
+                contender = model.Contender(design.name, config, works, true, (factor * of_problem, after))
+                (seconds,), _ = model.predicted([contender], model.rates(H200))
                 runs.append(Run(design.name, as_dict(config), seconds * (3 if pick.random() < outliers else 1)))
         yield Timed("synthetic", own, None, {PACKAGE: runs})
 
@@ -103,26 +105,28 @@ def test_the_choice_is_good_on_other_shapes(fitted):
     assert of_choice.shapes == 100 and of_choice.mean < 1.02 and of_choice.passes
 
 
-def test_the_same_records_give_the_same_file(tmp_path, monkeypatch):
-    def text(seed):
+def test_the_same_records_give_the_same_files(tmp_path, monkeypatch):
+    def written(seed):
         shuffled = [shape._replace(judges=True) for shape in shapes(20)]
         random.Random(seed).shuffle(shuffled)
         monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
         row = {"suite": "smoke", "environment": {"date": "", "commit": "abc+def"}}
         monkeypatch.setattr(timed.records, "read_rows", lambda path: [row])
         monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
-        judged = tmp_path / f"{seed}.md"
+        judged = tmp_path / str(seed) / "judged.md"
+        judged.parent.mkdir()
         assert main(["fit", "--records", "of.json", "--judged", str(judged)]) == 0
-        return [*(of.path("h200").read_text() for of in (table, residuals)), judged.read_text()]
+        files = (path for path in (tmp_path / str(seed) / "h200").rglob("*.*"))
+        return {path.name: path.read_bytes() for path in (*files, judged)}
 
     monkeypatch.setattr(residuals, "FEWEST", 0)
-    first = text(1)
-    assert text(2) == first
-    written, trees = map(json.loads, first[:2])
-    assert written["records"] == 360 and "| tritonkernels | 8 | " in first[2], "fitted to all 20 shapes, judged by 8 beside 12"
-    assert len(trees["trees"]["tritonkernels gemm"]["trees"]) == boosting.TREES
-    assert (written["schema"], written["gpus"], written["commit"]) == (table.SCHEMA, ["h200"], "abc") and written["records"] > 0
-    assert set(written["designs"]) >= set(table.fitted([]))
+    first = written(1)
+    assert written(2) == first
+    assert b"| tritonkernels | 8 | " in first["judged.md"], "fitted to all 20 shapes, judged by 8 beside 12"
+    of_gemm = json.loads(first["tritonkernels.gemm.json"])
+    assert (of_gemm["schema"], of_gemm["gpus"], of_gemm["commit"], of_gemm["records"]) == (table.SCHEMA, ["h200"], "abc", 360)
+    assert set(model.Figures(table.folder("h200"))) >= set(table.fitted([]))
+    assert len(learned.trees_of.__wrapped__("h200", PACKAGE, "gemm").values) == boosting.TREES
 
 
 def test_gpus_of_an_architecture_are_fitted_to_together(monkeypatch):
@@ -161,9 +165,10 @@ def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
-    (tmp_path / "h200").mkdir()
     monkeypatch.setattr(model, "TABLES", tmp_path)
-    table.path("h200").write_text(table.text(["h200"], "abc", 1, fitted))
+    table.folder("h200").mkdir(parents=True)
+    for name, text in table.texts(["h200"], "abc", 1, fitted).items():
+        (table.folder("h200") / name).write_text(text)
     assert model.sustained.__wrapped__("h200") == fitted
 
 
@@ -189,9 +194,9 @@ def test_a_precision_with_few_records_is_about_as_the_design_s_others(runs, fitt
     off = []
     for few in (2, len(own)):
         found = table.fitted([*own, *slow[:few]])
-        predicted = [[run.predicted(found[run.key]) for run in of_one] for of_one in (own, slow)]
+        predicted = [counted.predicted(of_one, found)[1] for of_one in (own, slow)]
         off.append(numpy.median(numpy.divide(*predicted[::-1])))
-        alone = [run.predicted(fitted[run.key]) for run in own]
+        alone = counted.predicted(own, fitted)[1]
         assert numpy.median(numpy.divide(predicted[0], alone)) == pytest.approx(1, abs=0.02)
         assert factor_of_slow(found[KEY + "tiled tf32"]) == pytest.approx(1.2, rel=0.05)
     assert 1.05 < off[0] < 1.5 < off[1] == pytest.approx(2, rel=0.02)
@@ -256,7 +261,7 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
         factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
         sustained = Sustained(*shares, {name: factor for (name, _), factor in zip(samples.names, factors)})
         seconds, derivatives = samples.predicted(shares[None], factors)
-        assert seconds == pytest.approx([run.predicted(sustained) for run in own], rel=1e-9)
+        assert seconds == pytest.approx(counted.predicted(own, {key: sustained})[1], rel=1e-9)
         for column in range(len(SHARES) + len(factors)):
             step = numpy.ones(len(SHARES) + len(factors))
             step[column] = math.exp(1e-5)
@@ -269,9 +274,9 @@ def test_calls_in_a_row_have_no_first_launch(runs, fitted):
     own = runs[:300]
     rows = [run._replace(run=run.run._replace(in_a_row=True)) for run in own]
     sustained = [model.of_design(fitted, *run.key.split()) for run in own]
-    for run, row, of in zip(own, rows, sustained):
-        saved = H200.launch / of.launch - H200.launch / of.next_launch
-        assert run.predicted(of) - row.predicted(of) == pytest.approx(saved)
+    saved = [H200.launch / of.launch - H200.launch / of.next_launch for of in sustained]
+    alone, in_rows = (counted.predicted(runs, fitted)[1] for runs in (own, rows))
+    assert list(alone - in_rows) == pytest.approx(saved)
     first, further = (Samples.of(runs).parts[-2:].sum(axis=1) for runs in (own, rows))
     assert first[0] == pytest.approx(300 * H200.launch) and further[0] == 0 and sum(first) == pytest.approx(sum(further))
 

@@ -88,7 +88,7 @@ def test_a_design_side_by_side(tmp_path):
     assert run.returncode == 0, run.stderr
     triton = next(row for row in rows if row["implementation"] == "triton")
     assert triton["ffma_share"] > 0.5 and "128" in triton["shared_loads"] and triton["layouts"]
-    assert triton["predicted"]["intensity"] > 10 and "a100" in run.stdout
+    assert triton["tile"]["intensity"] > 10 and "a100" in run.stdout
     assert f" {1e6 * triton['predicted_s']:.0f} " in run.stdout and triton["bound_by"] in run.stdout
     assert any(" FFMA " in line for line in triton["listing"])
     assert "\n".join(["triton rasterized, the hot loop:", *triton["listing"], ""]) in run.stdout

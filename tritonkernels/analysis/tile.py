@@ -1,4 +1,4 @@
-"""All analyses of one blocked matrix product: what to expect of a tile on a target, before anything runs."""
+"""All analyses of one blocked matrix product: what a tile means on a target. How long it takes, the model of time says."""
 
 from itertools import islice
 
@@ -6,11 +6,10 @@ from .intensity import intensity, required_bandwidth
 from .l2 import covered, effective_bandwidth, wave_hit_rate
 from .occupancy import SCHEDULERS, occupancy
 from .order import grouped
-from .roofline import limits, slowest
 from .waves import waves
 
 
-def predict(problem, tile, target, registers=None, shared_bytes=None):
+def tile_facts(problem, tile, target, registers=None, shared_bytes=None):
     """Facts by name, for `explain`; an unknown one is None.
 
     problem       has m, n, k (and batch): a GemmProblem or MatmulProblem
@@ -18,11 +17,8 @@ def predict(problem, tile, target, registers=None, shared_bytes=None):
     registers     per thread, from the compiled kernel. Default: the accumulators alone, so that occupancy is an upper bound
     shared_bytes  per block, from the compiled kernel. Default: (BM + BN) * BK * stages elements
 
-    `tile_fill` is the share of the computed elements that lie inside C, `l2_hit` that of the first wave. Times, in seconds,
-    are what each resource alone would take: compute_s at the peak rate of the slots that waves and tiles fill, cache_s for the
-    operands at the effective bandwidth of L2 and DRAM, memory_s for the compulsory bytes (a bound; the others are estimates).
-    Facts about the GPU are left out where there is none; those of a launch where there is nothing to launch or no block fits an
-    SM.
+    `tile_fill` is the share of the computed elements that lie inside C, `l2_hit` that of the first wave. Facts about the GPU
+    are left out where there is none; those of a launch where there is nothing to launch or no block fits an SM.
     """
     bm, bn, bk, threads = (tile[name] for name in ("BM", "BN", "BK", "threads"))
     itemsize = problem.dtype.itemsize
@@ -58,17 +54,9 @@ def predict(problem, tile, target, registers=None, shared_bytes=None):
     first = list(islice(grouped(tiles_m, tiles_n, tile.get("GROUP_M", 1)), launch.size))  # matrices of a batch share nothing
     hit = wave_hit_rate(bm, bn, *covered(first), len(first))
     rates = hit, target.l2_bandwidth, target.dram_bandwidth
-    bandwidth = effective_bandwidth(*rates) if all(rates[1:]) else None
-    times = {
-        "compute_s": problem.flops / (peak * fill * launch.efficiency) if peak else None,
-        "cache_s": blocks * (bm + bn) * problem.k * itemsize / bandwidth if bandwidth else None,
-        "memory_s": limits(problem, target)["memory_s"],
-    }
     return facts | {
         "waves": launch._asdict(),
         "tile_fill": fill,
         "l2_hit": hit,
-        "effective_bandwidth": bandwidth,
-        "times": times,
-        "bound_by": (slowest(times) or "unknown").removesuffix("_s"),
+        "effective_bandwidth": effective_bandwidth(*rates) if all(rates[1:]) else None,
     }
