@@ -60,7 +60,7 @@ MUTANTS = [
             'how.ARE_TF32, how.ACCUMULATE == "fast")',
             'how.ARE_TF32, how.ACCUMULATE == "fast").to(tl.float16).to(acc.dtype)',
         ),
-        ("batch of B forgotten", "b.ptr + batch * multiple(b.batch, sizes.B_BATCH)", "b.ptr + batch * 0"),
+        ("batch of B forgotten", "b.ptr + batch * b.batch", "b.ptr + batch * 0"),
     ),
     *of(
         "tritonkernels/language/tiles.py",
@@ -71,14 +71,14 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/parts/arguments.py",
         "test_multiples",
-        ("A's multiples for B", "chain(*strides)", "chain(strides[0], strides[0], *strides[2:])"),
-        ("sizes that nothing lies along", "multiple_of(size) if 1 in steps else 1", "1"),
+        ("A's multiples for B", "for numbers in strides)", "for numbers in (strides[0], strides[0], *strides[2:]))"),
+        ("sizes that nothing lies along", "size if 1 in steps else 1", "1"),
     ),
     *of(
         "tritonkernels/matmul/parts/epilogue.py",
         "tritonkernels and matmul",
-        ("stride of another tensor", "multiple(out.col, sizes.OUT_COL)", "multiple(out.row, sizes.OUT_ROW)"),
-        ("batch of C forgotten", "c.ptr + batch * multiple(c.batch, sizes.C_BATCH)", "c.ptr + batch * 0"),
+        ("stride of another tensor", "multiple(out.col, sizes.OF_OUT[2])", "multiple(out.row, sizes.OF_OUT[1])"),
+        ("batch of C forgotten", "c.ptr + batch * multiple(c.batch, sizes.OF_C[0])", "c.ptr + batch * 0"),
         (
             "C multiplied by alpha",
             "factor(epilogue.beta, acc.dtype) * widened",
@@ -86,8 +86,8 @@ MUTANTS = [
         ),
         (
             "C's mask removed",
-            "multiple(c.col, sizes.C_COL), mask=_inside(rows, cols, sizes), other=0)",
-            "multiple(c.col, sizes.C_COL))",
+            "multiple(c.col, sizes.OF_C[2]), mask=_inside(rows, cols, sizes), other=0)",
+            "multiple(c.col, sizes.OF_C[2]))",
         ),
         ("bias forgotten", "result += widened(", "result += 0 * widened("),
         ("bias read contiguously", "bias.ptr + cols * bias.step", "bias.ptr + cols"),
@@ -123,7 +123,7 @@ MUTANTS = [
         ("a product of planes left out", "        corrections = _add_product(a_middle, b_high, corrections, how)\n", ""),
         ("the low plane the middle one", "return high, middle, low", "return high, middle, middle"),
         ("the product of the middle planes twice", "_add_product(a_high, b_low,", "_add_product(a_middle, b_middle,"),
-        ("every split has the first slices", "for k in range(first_k, multiple", "for k in range(0, multiple"),
+        ("every split has the first slices", "for k in range(first_k, end_k", "for k in range(0, end_k"),
         ("rows of B past K read", "b_inside & inside[:, None]", "b_inside"),
         ("one place for all splits", "tl.store(place + split * (BLOCK_M * BLOCK_N), acc)", "tl.store(place, acc)"),
         ("the first split adds them", "adds = last_to_arrive(counters + tile, splits.SPLIT_K) if", "adds = split == 0 if"),
