@@ -14,6 +14,7 @@ class Launch(Protocol):
     """A description of one kernel launch, for explain and the offline compiler; run() launches it.
 
     run() returns the Launched that repeats it with other addresses, or None where that is not enough; build() only compiles.
+    alone() is the launch of a kernel that does not wait for those before it: it begins when they have ended.
     """
 
     grid: tuple[int, ...]
@@ -22,6 +23,8 @@ class Launch(Protocol):
     def run(self) -> Launched | None: ...
 
     def build(self) -> None: ...
+
+    def alone(self) -> "Launch": ...
 
 
 def as_dict(config):

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import inspect
 import os
 import threading
 import types
@@ -26,7 +25,10 @@ class TritonLaunch:
     """`kernel[grid](*arguments, **constants)` with the config's tile sizes, warps and stages; nothing happens before run().
 
     Arguments come in the order of the kernel's signature: structs of operands (language/structs.py), TMA descriptors, numbers.
+    overlaps: it may begin while kernels before it run, for which it waits by itself (language/overlap.py).
     """
+
+    overlaps = True
 
     def __init__(self, kernel, grid, config, *arguments, **constants):
         self.kernel, self.grid, self.config = kernel, grid, config
@@ -45,12 +47,11 @@ class TritonLaunch:
         """The compiler's options."""
         chosen = self.config.all_kwargs() | (FOREIGN if torch.version.hip else {})
         options = {k: v for k, v in chosen.items() if v is not None and k not in self.config.kwargs} | COMPILER_OPTIONS
-        return options | (OVERLAPS if self.waits and _can_overlap() else {})
+        return options | (OVERLAPS if self.overlaps and _can_overlap() else {})
 
-    @property
-    def waits(self):
-        """Whether the kernel waits for those before it, so that it may begin while they run."""
-        return _waits(self.kernel.fn)
+    def alone(self):
+        self.overlaps = False
+        return self
 
     def run(self):
         if backend.name() == "gpu":
@@ -109,11 +110,6 @@ def _hash_in_order(function):
                 if isinstance(called, JITCallable):
                     _hash_in_order(called)
             hash(function)
-
-
-@functools.cache
-def _waits(function):
-    return "wait_for_earlier_kernels()" in inspect.getsource(function)
 
 
 def _can_overlap():

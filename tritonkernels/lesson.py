@@ -19,7 +19,10 @@ def lesson(configs, launches, types, refuses=takes_everything):
     def refused(problem, target):
         return not_plain(problem, types) or refuses(problem, target)
 
-    return Design(configs=configs, launches=launches, refuses=refused)
+    def alone(problem, config, *tensors):
+        return (launch.alone() for launch in launches(problem, config, *tensors))
+
+    return Design(configs=configs, launches=alone, refuses=refused)
 
 
 def not_plain(problem, types):

@@ -8,6 +8,7 @@ from tritonkernels.matmul.parts.work import of_tiles
 from ..launch import Kernel, ceil_div, configs_of
 from . import persistent
 from .parts.space import in_order, tiles
+from .parts.wgmma_tiles import legal
 from .persistent import SIZES, SLICE, packs_for_tma, prepared, variants
 
 _SPACE = configs_of(
@@ -38,7 +39,9 @@ def configs(problem, target):
     """2 splits, and more with a slice for each while their blocks are not too many."""
     slices = ceil_div(problem.k * problem.dtype.itemsize, SLICE)
     for splits in _SPLITS:
-        for config in persistent.fitting(problem, target, in_order(_SPACE, target), shared_bytes):
+        for config in in_order(_SPACE, target):
+            if not legal(config, problem, target, shared_bytes):
+                continue
             config = config | {"SPLIT_K": splits}
             few = splits <= slices and _blocks(problem, config, problem.batch) <= _WAVES * target.sms
             if splits == 2 or few or not target.is_gpu:

@@ -41,7 +41,7 @@
 // consumer's registers, so it has half the size, for which L2 sends more.
 //
 // A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand: along M those of B, along N those of
-// A; where there is a choice the longer side's, for which L2 sends least (parts/fitted.py). Each block requests half of them
+// A; where there is a choice the longer side's, for which L2 sends least (parts/wgmma_tiles.py). Each block requests half of them
 // for both (multicast), and all of its other operand. So L2 sends a pair of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a
 // slice, not 2 * (128 + 256): a third less. A stage of either block is written by both: it is full when the bytes of both have
 // landed, and empty when the consumers of both have read theirs.

@@ -12,73 +12,14 @@ from tritonkernels.matmul.parts.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..common.align import aligned, k_major
-from ..launch import Kernel, TensorMap, ceil_div, configs_of
+from ..launch import Kernel, TensorMap, ceil_div
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
-from .parts.fitted import SLICE, lines_of_slices, of_whole_rows, shared_bytes, that_fill_waves
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 from .parts.turned import turned, turned_operands, turns_around
+from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices
 from .pipelined import packed
 
-SPACE = configs_of(
-    "BM BN CONSUMERS STAGES GROUP",
-    (128, 256, 2, 4, 8),
-    (256, 128, 2, 4, 4),
-    (128, 192, 2, 4, 8),
-    (192, 192, 3, 4, 8),
-    (192, 128, 3, 4, 8),
-    (128, 128, 2, 6, 8),
-    (128, 64, 2, 8, 8),
-    (64, 64, 1, 4, 8),
-)
-IN_CLUSTERS = configs_of(  # after the others, as a config named by some of its numbers is the first that has them
-    "BM BN CONSUMERS STAGES GROUP CLUSTER",
-    (128, 256, 2, 4, 8, 2),
-    (256, 128, 2, 4, 4, 2),
-    (128, 192, 2, 4, 8, 2),
-    (192, 128, 3, 4, 8, 2),
-    (128, 128, 2, 6, 8, 2),
-    (128, 64, 2, 8, 8, 2),
-    (128, 256, 2, 4, 8, 4),
-    (256, 128, 2, 4, 4, 4),
-    (128, 128, 2, 6, 8, 4),
-)
-# Two of them share an SM, so that the blocks of the next kernel are there before those of this one end
-_SMALL = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 4, 8), (64, 128, 1, 4, 8))
-# For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
-_SMALL_FOURS = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (64, 128, 1, 8, 8, 4), (64, 64, 1, 12, 8, 4))
-# The fewest lines of L2 a product, where nothing but a scale follows: registers are full of sums
-_LARGE = configs_of("BM BN CONSUMERS STAGES GROUP CLUSTER", (256, 192, 2, 3, 8, 1), (256, 192, 2, 3, 8, 2))
-# SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
-_IN_ROWS = configs_of(
-    "BM BN CONSUMERS STAGES GROUP CLUSTER SHARE_A",
-    (128, 64, 2, 8, 8, 4, 4),
-    (64, 64, 1, 12, 8, 4, 4),
-    (64, 64, 1, 12, 8, 8, 2),
-    (64, 64, 1, 12, 8, 8, 4),
-)
-_WIDE = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 320, 2, 3, 8))
-_DEEP = configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8), (64, 64, 1, 12, 8))  # for one wave of small tiles
-# Of tf32 that lies across K, where a consumer has 64 columns and any rows
-_SWAPPED = configs_of(
-    "BM BN CONSUMERS STAGES GROUP SWAPPED",
-    (160, 128, 2, 5, 8, True),
-    (96, 128, 2, 6, 8, True),
-    (256, 64, 1, 5, 8, True),
-    (192, 64, 1, 6, 8, True),
-    (160, 64, 1, 7, 8, True),
-    (96, 64, 1, 8, 8, True),
-)
-# Consumers that multiply in turn, each a tile of its own, while the other one writes its result
-_IN_TURN = configs_of(
-    "BM BN CONSUMERS STAGES GROUP CLUSTER IN_TURN",
-    (128, 128, 2, 6, 8, 4, True),
-    (128, 128, 2, 6, 8, 2, True),
-    (128, 192, 2, 4, 8, 1, True),
-    (64, 256, 2, 4, 8, 2, True),
-    (64, 128, 2, 8, 8, 1, True),
-)
-_TRANSPOSED = configs_of("BM BN CONSUMERS STAGES GROUP", (128, 64, 1, 8, 8))  # for takes_one_across_k
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
 CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
@@ -86,54 +27,23 @@ _TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}},
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 
-def _promotes(problem):
-    """Whether the sum of each slice is added to a total."""
-    return problem.precision == "fp8" and problem.accumulate != "fast"
-
-
-def fitting(problem, target, space, shared_bytes=shared_bytes):
-    """Those whose slices fit, and sums: three sets of them where slices are promoted."""
-    space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
-    if problem.precision == "fp8":  # the registers of three consumers have no room for scales
-        space = [c for c in space if c["CONSUMERS"] < 3]
-    if _promotes(problem):
-        space = [c for c in space if c["BM"] // c["CONSUMERS"] * c["BN"] <= 64 * 128]
-    return space
-
-
 def configs(problem, target):
-    """In the emulation so few blocks that each walks several tiles."""
-    space = *in_order(SPACE, target), *_SMALL, *IN_CLUSTERS, *_SMALL_FOURS, *_IN_ROWS
-    if problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col"):
-        space = *space, *_TRANSPOSED, *_SWAPPED
-    if not (problem.beta or problem.bias or problem.activation or problem.scales):
-        space = *space, *_LARGE
-    space = *space, *_WIDE, *_DEEP
-    space = *space, *(config for config in that_fill_waves(problem, target, (*SPACE, *_WIDE)) if config not in _DEEP)
-    space = [config | {"BLOCKS": _blocks(problem, config, target)} for config in fitting(problem, target, space)]
-    yield from (config | {"SPLIT_K": 1} for config in (*space, *_in_turn(problem, target)))
+    """Tiles in turn where a block has more than one. In the emulation so few blocks that each walks several tiles."""
+    space = [c | {"BLOCKS": _blocks(problem, c, target)} for c in candidates(problem, target) if legal(c, problem, target)]
+    count = [problem.batch * tiles_of_clusters(problem, config) for config in space]
+    for config, clusters in zip(space, count):
+        if "IN_TURN" not in config or clusters * config["CLUSTER"] > config["BLOCKS"] or not target.is_gpu:
+            yield config | {"SPLIT_K": 1}
     if problem.accumulate == "fp32" and not problem.scales:
-        for config in space:
-            walkers = config["BLOCKS"] // config.get("CLUSTER", 1)
-            for splits in splits_that_fill(problem.batch * tiles_of_clusters(problem, config), problem.k, walkers):
-                yield config | {"SPLIT_K": splits}
-
-
-def _in_turn(problem, target):
-    """Where a block has more tiles than one. 192 sums leave no registers for what may follow."""
-    if _promotes(problem) or (problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col")):
-        return
-    alone = not (problem.beta or problem.bias or problem.activation or problem.scales)
-    for config in fitting(problem, target, (*_IN_TURN, *of_whole_rows(problem))):
-        config = config | {"BLOCKS": _blocks(problem, config, target)}
-        tiles = problem.batch * tiles_of_clusters(problem, config) * config["CLUSTER"]
-        if (alone or config["BN"] != 192) and (tiles > config["BLOCKS"] or not target.is_gpu):
-            yield config
+        for config, clusters in zip(space, count):
+            if "IN_TURN" not in config:
+                for splits in splits_that_fill(clusters, problem.k, config["BLOCKS"] // config.get("CLUSTER", 1)):
+                    yield config | {"SPLIT_K": splits}
 
 
 def _blocks(problem, config, target):
     """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
-    cluster, alone = config.get("CLUSTER", 1), _promotes(problem) or problem.beta or problem.bias or problem.activation
+    cluster, alone = config.get("CLUSTER", 1), promotes(problem) or problem.beta or problem.bias or problem.activation
     two = config["CONSUMERS"] == 1 and not alone and 2 * (shared_bytes(config) + 1024) <= target.shared_per_sm
     return resident(target, cluster, 1 + two)
 
@@ -141,17 +51,6 @@ def _blocks(problem, config, target):
 def resident(target, cluster, of_an_sm=1):
     """The blocks that a GPU holds in such clusters; without one three clusters."""
     return of_an_sm * reached_by(target.sms, cluster) // cluster * cluster or 3 * cluster
-
-
-def sharers_of_slices(config):
-    """(the blocks that share a slice of A, and of B). If the config does not say, a pair shares the larger operand's, if its
-    half is whole boxes, and of four two share each."""
-    if "SHARE_A" in config:
-        return config["SHARE_A"], config["CLUSTER"] // config["SHARE_A"]
-    if config.get("CLUSTER") == 4:
-        return 2, 2
-    cluster, halves_of_a, halves_of_b = config.get("CLUSTER", 1), config["BM"] % 128 == 0, config["BN"] % 128 == 0
-    return (cluster, 1) if halves_of_a and (config["BM"] > config["BN"] or not halves_of_b) else (1, cluster)
 
 
 def refuses(problem, target):
@@ -237,7 +136,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
         "SCALED": scaled(problem, c, bias),
         "IN_BOXES": in_boxes,
     }
-    whole |= {"PROMOTES": _promotes(problem), "SCALES": _SCALES[problem.scales]}
+    whole |= {"PROMOTES": promotes(problem), "SCALES": _SCALES[problem.scales]}
     given = a_map, b_map, out_map, *others, a.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
     return copies_of_a + copies_of_b, given, mma_types(problem) | whole
 

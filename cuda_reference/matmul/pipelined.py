@@ -67,18 +67,26 @@ def shared_bytes(config):
     return config["STAGES"] * config["SLICE"] * (config["BM"] + config["BN"])
 
 
-def configs(problem, target):
-    """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
+def candidates(problem, target):
+    """Thin tiles are for few rows or columns, and for small products: then each SM has a tile."""
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
     if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]
     odd = FOR_ODD_ROWS if problem.out_dtype.itemsize == 2 and problem.row_bytes["out"] % CHUNK else ()
-    space = *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin, *odd
-    return [c for c in space if not target.is_gpu or (shared_bytes(c) <= target.shared_per_block and has_room(problem, c))]
+    return *in_order(FP64 if problem.precision == "fp64" else _SPACE, target), *thin, *odd
 
 
-def has_room(problem, config):
-    """Whether sums leave registers for slices on their way: those of lines of 16 bits that begin within words."""
+def legal(config, problem, target, others=0):
+    """Whether the slices fit in shared memory beside so many other bytes, and sums leave registers for slices on their way."""
+    return not target.is_gpu or (shared_bytes(config) + others <= target.shared_per_block and _has_room(problem, config))
+
+
+def configs(problem, target):
+    return [config for config in candidates(problem, target) if legal(config, problem, target)]
+
+
+def _has_room(problem, config):
+    """Slices of lines of 16 bits that begin within words are on their way in registers."""
     lie_along_k = problem.a_layout == "row", problem.b_layout == "col"
     lines = [problem.k if along_k else span for along_k, span in zip(lie_along_k, (problem.m, problem.n))]
     shifted = problem.dtype.itemsize == 2 and not problem.aligned and any(line % 2 for line in lines)

@@ -1,7 +1,6 @@
 """Matrix product, split-K: the configs and launches of split_k.cuh."""
 
 import functools
-import math
 from operator import itemgetter
 
 from tritonkernels.design import Design
@@ -13,7 +12,7 @@ from ..launch import Kernel, configs_of
 from .parts.arguments import arguments, layouts, mma_types
 from .parts.space import in_order, tiles
 from .parts.splits import splits_of, workspace
-from .pipelined import FP64, THIN, block_tile, ends, has_room, packs, refuses, shared_bytes, turns
+from .pipelined import FP64, THIN, block_tile, ends, legal, packs, refuses, shared_bytes, turns
 
 _NAMES = "WGMMA BM BN SLICE WM WN STAGES GROUP"
 _MMA_TILES = (128, 128, 128, 64, 64, 3), (128, 64, 128, 64, 32, 3), (64, 64, 128, 32, 32, 4), (64, 64, 128, 32, 32, 8)
@@ -36,26 +35,28 @@ def _by_wgmma(problem, target):
     return along_k and target.arch in (0, 90) and problem.precision not in ("tf32", "fp64")
 
 
-@functools.cache
-def _fitting(kinds, most_bytes):
-    return [config for config in configs_of(_NAMES, *kinds) if shared_bytes(config) <= most_bytes]
+_of_kinds = functools.cache(functools.partial(configs_of, _NAMES))
 
 
-def configs(problem, target):
-    """Tiles whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
-    all kinds of products."""
+def candidates(problem, target):
+    """Thin tiles where they cover the rows or columns; in the emulation all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
     by_mma = _DMMA if problem.precision == "fp64" else _MMA
     thin = tuple(kind for kind in _THIN if kind[1] >= min(64, problem.m) and kind[2] >= min(64, problem.n))
     kinds = tuple(in_order(by_wgmma * _WGMMA + (not by_wgmma or not target.is_gpu) * by_mma + thin, target))
     if problem.batch * tiles(problem, 32, 32) <= target.sms // 4:
         kinds += _OF_LITTLE
-    most_bytes = target.shared_per_block - 1024 if target.is_gpu else math.inf
-    largest = problem.batch * tiles(problem, *(max(kind[i] for kind in kinds) for i in (1, 2)))
+    return _of_kinds(*kinds)
+
+
+def configs(problem, target):
+    """Those that fit beside the kernel's own kilobyte."""
+    space = candidates(problem, target)
+    largest = problem.batch * tiles(problem, *(max(config[side] for config in space) for side in ("BM", "BN")))
     powers = split_counts(largest, problem.k, target)
     found = []
-    for config in _fitting(kinds, most_bytes):
-        if config["WGMMA"] or has_room(problem, config):
+    for config in space:
+        if legal(config, problem, target, 1024):
             count = problem.batch * tiles(problem, config["BM"], config["BN"])
             counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
             found += [config | {"SPLIT_K": splits} for splits in counts]

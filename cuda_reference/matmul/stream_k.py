@@ -8,18 +8,16 @@ from tritonkernels.design import Design
 from tritonkernels.matmul.parts.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div, configs_of
+from ..launch import Kernel, ceil_div
 from .parts.space import in_order
+from .parts.wgmma_tiles import DEEP, LARGE, SMALL, in_clusters, legal, sums
 from .persistent import (
     CASES,
-    IN_CLUSTERS,
     SIZES,
     SLICE,
-    SPACE,
     as_taken,
     block_bytes,
     block_tile,
-    fitting,
     packs,
     prepared,
     refuses,
@@ -29,14 +27,16 @@ from .persistent import (
     variants,
 )
 
-_SPACE = (*SPACE, *configs_of("BM BN CONSUMERS STAGES GROUP", (64, 128, 1, 8, 8)))  # the last for weights that few rows use
+_MOST = 128  # sums of a thread: more leave no registers for those of a tile's parts
 _LEAST = 4  # slices of a block: fewer take less time than a part of the tile
 _TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {CASES}>"
 
 
 def configs(problem, target):
-    for config in fitting(problem, target, (*in_order(_SPACE, target), *IN_CLUSTERS)):
-        yield from in_runs(problem, config, resident(target, config.get("CLUSTER", 1)))
+    """Large tiles, also in clusters, and small ones, of which DEEP[0] is for weights that few rows use."""
+    for config in (*in_order([*LARGE, SMALL[0], DEEP[0]], target), *in_clusters()):
+        if sums(config) <= _MOST and legal(config, problem, target):
+            yield from in_runs(problem, config, resident(target, config.get("CLUSTER", 1)))
 
 
 def in_runs(problem, config, blocks):

@@ -124,7 +124,7 @@ def figure(name, probe, clock):
 
 def seconds(probe, steps, clock, warm_s, samples):
     """The median GPU time of so many steps."""
-    launches = probe.launches(steps)
+    launches = [launch.alone() for launch in probe.launches(steps)]
 
     def launch():
         for each in launches:

@@ -27,7 +27,7 @@ def compile_launch(launch, target):
     source = Source(launch.kernel, *specialised(launch))
     machine = ("hip", target.gfx) if target.vendor == "amd" else ("cuda", target.arch)
     options = {name: value for name, value in launch.options.items() if name not in OVERLAPS}  # those are of the present GPU
-    if launch.waits and target.vendor == "nvidia" and target.arch >= 90:
+    if launch.overlaps and target.vendor == "nvidia" and target.arch >= 90:
         options |= OVERLAPS
     gpu = GPUTarget(*machine, target.warp_size)
     asked = mock.Mock(return_value=gpu, __triton_builtin__=True)  # by kernels that have code for some GPUs

@@ -239,6 +239,17 @@ def test_explain_says_that_it_is_one_and_predicts_nothing(library, op, design):
     assert library.explain(op, *tensors, target="h200", **options)["kind"] == "contender"
 
 
+@pytest.mark.parametrize(
+    "library, op, design", [p for p in designs(kind="lesson", compiled=True) if p.values[0].package == "tritonkernels"]
+)
+def test_its_kernels_begin_when_all_before_them_have_ended(library, op, design):
+    dtype, options = taken(library, op, design)
+    call = prepare(op, *built(SMALL[op], lambda *shape: torch.empty(shape, dtype=dtype, device="meta")), **options)
+    chosen, config = library.choose(call.problem, H200, design)
+    launches = [launch for part in call.parts for launch in chosen.launches(call.problem, config, *part)]
+    assert launches and not any(launch.overlaps for launch in launches)
+
+
 @pytest.mark.parametrize("package, op, name", LESSONS)
 def test_a_lesson_is_one_short_file(package, op, name):
     lines = (ROOT / package / op / f"{name}{SUFFIX[package]}").read_text().splitlines()

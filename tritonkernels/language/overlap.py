@@ -1,6 +1,7 @@
 """Kernels that begin while the one before them on the stream still runs; cuda_reference/common/overlap.cuh says why and how.
 
-A kernel that calls wait_for_earlier_kernels() before it reads or writes anything is launched so, where the GPU can (launch.py).
+Every contender's kernel calls wait_for_earlier_kernels() before it reads or writes anything, and is launched so where the GPU
+can (launch.py). A lesson's kernels do not, and are launched alone (lesson.py).
 """
 
 from triton.language.core import TRITON_BUILTIN, builtin, constexpr

@@ -2,6 +2,7 @@
 
 import math
 
+from .structs import Matrices
 from .triton import tl, triton
 
 
@@ -26,6 +27,12 @@ def multiple(number, OF: tl.constexpr):
     Rows of 6392 halves are whole chunks of 16 bytes, but no multiple of 16: it would load each element on its own.
     """
     return number // OF * OF
+
+
+@triton.jit
+def known_multiples(x: Matrices, OF: tl.constexpr):
+    """Matrices whose strides are multiples of those three, in a form that tells Triton so."""
+    return Matrices(x.ptr, multiple(x.batch, OF[0]), multiple(x.row, OF[1]), multiple(x.col, OF[2]))
 
 
 @triton.jit

@@ -23,7 +23,7 @@ from ..language.dot import faithful_dot
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
-from ..language.tiles import multiple, span
+from ..language.tiles import known_multiples, multiple, span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
@@ -87,17 +87,20 @@ def _fused_kernel(
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)
     first_k, end_k = range_of_k(splits, split, sizes.K)
-    a_rows = a.ptr + batch * multiple(a.batch, sizes.A_BATCH) + rows[:, None] * multiple(a.row, sizes.A_ROW)
-    b_cols = b.ptr + batch * multiple(b.batch, sizes.B_BATCH) + cols[None, :] * multiple(b.col, sizes.B_COL)
-    a_inside = (rows < multiple(sizes.M, sizes.OF_M))[:, None]
-    b_inside = (cols < multiple(sizes.N, sizes.OF_N))[None, :]
+    a = known_multiples(a, sizes.OF_A)
+    b = known_multiples(b, sizes.OF_B)
+    end_k = multiple(end_k, sizes.OF_SIZES[2])
+    a_rows = a.ptr + batch * a.batch + rows[:, None] * a.row
+    b_cols = b.ptr + batch * b.batch + cols[None, :] * b.col
+    a_inside = (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None]
+    b_inside = (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     corrections = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for k in range(first_k, multiple(end_k, sizes.OF_K), BLOCK_K):
+    for k in range(first_k, end_k, BLOCK_K):
         ks = span(k, BLOCK_K, how.WIDE)
-        inside = ks < multiple(end_k, sizes.OF_K)
-        a_slice = tl.load(a_rows + ks[None, :] * multiple(a.col, sizes.A_COL), mask=a_inside & inside[None, :], other=0.0)
-        b_slice = tl.load(b_cols + ks[:, None] * multiple(b.row, sizes.B_ROW), mask=b_inside & inside[:, None], other=0.0)
+        inside = ks < end_k
+        a_slice = tl.load(a_rows + ks[None, :] * a.col, mask=a_inside & inside[None, :], other=0.0)
+        b_slice = tl.load(b_cols + ks[:, None] * b.row, mask=b_inside & inside[:, None], other=0.0)
         a_high, a_middle, a_low = _planes_of(a_slice, how)
         b_high, b_middle, b_low = _planes_of(b_slice, how)
         slice_sum = _add_product(a_high, b_high, tl.zeros((BLOCK_M, BLOCK_N), tl.float32), how)

@@ -39,10 +39,11 @@ from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..problem import rows_are_whole_chunks
+from .parts import space
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import ALONG_K, TENSOR_CORES_READ, packed_along_k, refuses_operands
-from .parts.space import block_tile, count_tiles, fits, serialised, tile_configs
+from .parts.space import block_tile, count_tiles, tile_configs
 from .parts.splits import Splits
 from .parts.tile import count_tiles_of, no_sum, tile_corner
 from .parts.work import lines_of_rows, of_splits
@@ -117,19 +118,14 @@ def _persistent_kernel(
         written += tl.num_programs(0)
 
 
-# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages at most), biggest tile first
-TILES = (
-    (128, 256, 128, 8, 4),
-    (256, 128, 128, 8, 4),
-    (64, 256, 128, 4, 4),
-    (128, 128, 128, 8, 6),
-    (128, 128, 128, 4, 3),
-    (128, 128, 64, 8, 3),
-    (64, 128, 128, 4, 7),
-    (64, 128, 128, 4, 4),  # an SM has room for a program of the next kernel, too, which begins as soon as this one ends
+RING, MOST_STAGES = 192 * 1024, 7  # bytes of slices under way; more gain nothing
+# (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, bytes of slices), the last for an SM that has room for a program of the next
+# kernel, too, which begins as soon as this one ends
+KINDS = (
+    *((m, n, 128, 4 if m == 64 else 8, RING) for m in (128, 256, 64) for n in (256, 128) if m * n < 256 * 256),
+    *((m, 128, 128, 4, RING // 2) for m in (128, 64)),
+    (128, 128, 64, 8, RING // 4),
 )
-
-
 PAD = 16  # bytes of a staged row, where the result goes out without TMA
 BARRIERS = 256  # bytes, at least what the stages' barriers take
 
@@ -143,15 +139,14 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """As many stages as fit next to the staged halves of the result and of C, or of a split's sums: a program has its SM to
-    itself. Those without splits first."""
+    """Those without splits first."""
     programs = target.sms or 3
-    whole = list(tile_configs(problem, target, _tiles(problem, target), GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
+    tiles, in_sums = ([t for t in candidates(problem, target, sums) if legal(t, problem, target)] for sums in (False, True))
+    whole = list(tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))
     yield from whole
     for config in whole:
         if any(goes_in_lines(problem, config)):
             yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
-    in_sums = _tiles(problem, target, in_sums=True)
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
             yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
@@ -166,22 +161,25 @@ def _staged_itemsize(problem, block_m, block_n, in_sums):
     return itemsize + (of_c if problem.beta != 0 else 0)
 
 
-def _tiles(problem, target, in_sums=False):
-    def deepest(tile):
-        block_m, block_n, k_bytes, num_warps, most = tile
-        staged = block_m * (block_n // 2 * _staged_itemsize(problem, block_m, block_n, in_sums) + PAD)
-        if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
-            staged += staged // 2
-        room = target.shared_per_block - staged - BARRIERS
-        return block_m, block_n, k_bytes, num_warps, min(most, room // ((block_m + block_n) * k_bytes))
+def candidates(problem, target, in_sums=False):
+    """The kinds of tiles as space.py has them, with as many stages as fit next to the staged halves of the result and of C, or
+    of a split's sums."""
+    for m, n, k_bytes, num_warps, ring in KINDS:
+        stage = (m + n) * k_bytes
+        stages = min(MOST_STAGES, ring // stage)
+        if target.is_gpu:
+            staged = m * (n // 2 * _staged_itemsize(problem, m, n, in_sums) + PAD)
+            if problem.accumulate == "fp16" and target.arch >= 100:  # whose sums take another way out of tensor memory
+                staged += staged // 2
+            stages = min(stages, (target.shared_per_block - staged - BARRIERS) // stage)
+        yield m, n, k_bytes, num_warps, stages
 
-    def is_good(tile):
-        return tile[4] >= 3 and fits(tile, problem, target) and not serialised(tile, problem, target)
 
-    tiles = list(filter(is_good, map(deepest, TILES))) if target.is_gpu else list(TILES)
-    if problem.wide:  # ptxas spills 64-bit addresses of 256 rows, and on sm_120 of 4 warps
-        tiles = [tile for tile in tiles if tile[0] < 256 and (tile[3] == 8 or target.arch != 120)]
-    return tiles
+def legal(tile, problem, target):
+    """Whether three slices fit, too, and 64-bit addresses do not spill, as those of 256 rows, and on sm_120 of 4 warps, do."""
+    if problem.wide and (tile[0] == 256 or (tile[3] == 4 and target.arch == 120)):
+        return False
+    return tile[4] >= 3 and space.legal(tile, problem, target)
 
 
 def as_tma_writes(t):

@@ -24,7 +24,18 @@ from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
-from .parts.space import SPECIAL, TALL, block_tile, count_tiles, fits, good_tiles, packings, packs_of, sums_slices, tile_configs
+from .parts.space import (
+    SPECIAL,
+    TALL,
+    block_tile,
+    count_tiles,
+    good_tiles,
+    legal,
+    packings,
+    packs_of,
+    sums_slices,
+    tile_configs,
+)
 from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
 from .parts.work import of_splits
@@ -99,7 +110,7 @@ def split_tiles(problem, target):
     more = FOR_FEW_COLUMNS if problem.precision not in SPECIAL and not sums_slices(problem) else ()  # see numerics.FP8_SLICE
     if target.arch == 90 and not problem.wide:
         more += FOR_MUCH_K.get(problem.precision, ())
-    tiles += [tile for tile in more if fits(tile, problem, target)]
+    tiles += [tile for tile in more if legal(tile, problem, target)]
 
     def wasteful(tile):
         covers = tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n)

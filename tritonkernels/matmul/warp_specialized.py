@@ -22,6 +22,8 @@ product before they load the next slice, which goes into the same registers, whi
 Mirrors cuda_reference/matmul/persistent.cuh, which has clusters, too; in Gluon of Triton 3.6 a slice cannot be sent to several.
 """
 
+import itertools
+
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
@@ -111,33 +113,22 @@ def _warp_specialized_kernel(
         )
 
 
+ROWS = (2, 128), (2, 64), (3, 64), (1, 64)  # consumers, and rows of each
+COLUMNS = [left + right for left in (256, 128, 64) for right in (0, 64, 32) if right < left]  # of one wgmma, or of two
+LEAST_COLUMNS = {64: 64, 128: 96}  # of a consumer with so many rows: fewer fetch more than they multiply
+MOST_SUMS = {1: 128, 2: 192, 3: 96}  # of a thread of so many consumers: of three it has 160 registers, of two 240
 # (rows of all consumers, columns, CONSUMERS), biggest tile first
-TILES = (
-    (256, 192, 2),
-    (128, 320, 2),
-    (256, 160, 2),
-    (192, 192, 3),
-    (128, 288, 2),
-    (128, 256, 2),
-    (256, 128, 2),
-    (192, 160, 3),
-    (256, 96, 2),
-    (192, 128, 3),
-    (128, 192, 2),
-    (128, 160, 2),
-    (192, 96, 3),
-    (64, 256, 1),
-    (64, 192, 1),
-    (64, 160, 1),
-    (128, 128, 2),
-    (192, 64, 3),
-    (128, 96, 2),
-    (128, 64, 2),
-    (64, 128, 1),
-    (64, 96, 1),
-    (64, 64, 1),
+TILES = sorted(
+    (
+        (consumers * rows, columns, consumers)
+        for (consumers, rows), columns in itertools.product(ROWS, COLUMNS)
+        if LEAST_COLUMNS[rows] <= columns <= MOST_SUMS[consumers] * 128 // rows
+    ),
+    key=lambda tile: -tile[0] * tile[1],
 )
 SHAPES = {(rows, columns) for rows, columns, _ in TILES}
+# Sums of a thread, beside an erf or C, 64-bit offsets, or addresses of rows that TMA does not write
+MOST_BESIDE_EPILOGUE, MOST_BESIDE_WIDE, MOST_BESIDE_ADDRESSES = 128, 96, 160
 BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
 MOST_STAGES = 8
 MOST_BESIDE_SLICES = {1: 128, 2: 96, 3: 64}  # sums of a thread of so many consumers, where slices take registers, too
@@ -161,65 +152,75 @@ def parts_of_columns(problem, columns):
     return left, columns - left
 
 
+def sides(numbers):
+    """(rows of all consumers, columns of each) of a tile: those of the result, or if it is SWAPPED its columns and rows."""
+    block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    return (block_n, block_m) if numbers["SWAPPED"] else (block_m, block_n)
+
+
+def sums(numbers):
+    """The sums of a consumer's thread."""
+    rows, columns = sides(numbers)
+    return rows // numbers["CONSUMERS"] * columns // 128
+
+
 def _most_sums(problem, rows):
-    """Of a thread."""
-    if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
+    """The most sums of a thread that leave registers for what else the problem needs."""
+    if sums_slices(problem):  # those of a slice, or of a part of its columns
         return 128 if rows == 128 else 64
     if problem.activation or problem.beta:
-        return 128
+        return MOST_BESIDE_EPILOGUE
     if problem.wide:
-        return 96
-    if problem.n * problem.out_dtype.itemsize % 16:  # TMA does not write such rows: their addresses take registers
-        return 160
-    return 192
+        return MOST_BESIDE_WIDE
+    if problem.n * problem.out_dtype.itemsize % 16:
+        return MOST_BESIDE_ADDRESSES
+    return max(MOST_SUMS.values())
 
 
-def _loads_first(problem, rows, columns, consumers, swapped):
+def _loads_first(problem, numbers):
     """Whether consumers load slices of the first operand, one of tf32 that lies across K, if so much fits into registers."""
-    across = problem.b_layout != "col" if swapped else problem.a_layout != "row"
-    return problem.precision == "tf32" and across and rows // consumers * columns // 128 <= MOST_BESIDE_SLICES[consumers]
+    across = problem.b_layout != "col" if numbers["SWAPPED"] else problem.a_layout != "row"
+    return problem.precision == "tf32" and across and sums(numbers) <= MOST_BESIDE_SLICES[numbers["CONSUMERS"]]
 
 
-def _tiles(problem, target):
-    """(rows, columns, CONSUMERS, SWAPPED, STAGED, STAGES) of the tiles that fit: a second box hides the way of the first, a
-    fourth stage that of slices, which counts more. SWAPPED are those of shapes that no other has, or that spare a copy."""
-    for rows, columns, consumers in TILES:
+def candidates(problem, target):
+    """The numbers of all tiles, with as many stages as fit. With two boxes the copy of one overlaps the store of the other, but
+    a fourth stage gains more. SWAPPED tiles are those of other shapes, or that spare a copy."""
+    for (rows, columns, consumers), swapped in itertools.product(TILES, (False, True)):
         room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
         staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
-        stages = (room - staged * rows * BOX) // stage
-        if rows // consumers * columns // 128 <= _most_sums(problem, rows) and stages >= 3:
-            for swapped in (False, True):
-                loads = _loads_first(problem, rows, columns, consumers, swapped)
-                if not swapped or (columns, rows) not in SHAPES or loads:
-                    yield rows, columns, consumers, swapped, staged, min(MOST_STAGES, stages)
+        stages = min(MOST_STAGES, (room - staged * rows * BOX) // stage)
+        block_m, block_n = (columns, rows) if swapped else (rows, columns)
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
+        numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": target.sms}
+        if not swapped or (block_m, block_n) not in SHAPES or _loads_first(problem, numbers):
+            yield numbers
+
+
+def legal(numbers, problem, target):
+    """Whether a thread's sums leave registers for what else it needs, and three slices fit."""
+    return sums(numbers) <= _most_sums(problem, sides(numbers)[0]) and numbers["STAGES"] >= 3
 
 
 def _along_k(problem, config):
     """Of A and of B whether it must lie along K: of tf32 the first one need not if consumers load it."""
     if problem.precision != "tf32":
         return (problem.precision in ALONG_K,) * 2
-    *tile, swapped = (config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "CONSUMERS", "SWAPPED"))
-    rows, columns = tile[1::-1] if swapped else tile[:2]
-    first = not _loads_first(problem, rows, columns, tile[2], swapped)
-    return (True, first) if swapped else (first, True)
+    first = not _loads_first(problem, config.kwargs)
+    return (True, first) if config.kwargs["SWAPPED"] else (first, True)
 
 
 def configs(problem, target):
     """Those without splits first."""
-    programs, found = target.sms, []
-    for rows, columns, consumers, swapped, staged, stages in _tiles(problem, target):
-        block_m, block_n = (columns, rows) if swapped else (rows, columns)
-        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
-        numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": programs}
-        found.append((numbers, count_tiles(problem, numbers, problem.batch)))
+    found = [numbers for numbers in candidates(problem, target) if legal(numbers, problem, target)]
     for in_lines in (False, True):
-        for numbers, _ in found:
+        for numbers in found:
             config = config_of(numbers | {"SPLIT_K": 1} | ({"IN_LINES": True} if in_lines else {}), 4, 1)
             if not in_lines or any(goes_in_lines(problem, config)):
                 yield config
-    for numbers, tiles in found:
+    for numbers in found:
         if numbers["BLOCK_N"] & numbers["BLOCK_N"] - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
-            for splits in splits_that_fill(tiles, problem.k, programs):
+            for splits in splits_that_fill(count_tiles(problem, numbers, problem.batch), problem.k, target.sms):
                 yield config_of(numbers | {"SPLIT_K": splits}, 4, 1)
 
 
@@ -244,7 +245,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
     block_m, block_n, block_k, swapped = (numbers[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "SWAPPED"))
     if swapped:
         first, second = second, first
-    rows, columns = (block_n, block_m) if swapped else (block_m, block_n)
+    rows, columns = sides(numbers)
     rows //= numbers["CONSUMERS"]
     left, right = parts_of_columns(problem, columns)
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from cuda_reference.launch import config_of
-from cuda_reference.matmul.parts import fitted
-from cuda_reference.matmul.parts.fitted import shared_bytes
-from cuda_reference.matmul.persistent import DESIGN, SPACE, sharers_of_slices
+from cuda_reference.matmul.parts import wgmma_tiles
+from cuda_reference.matmul.parts.wgmma_tiles import shared_bytes, sharers_of_slices
+from cuda_reference.matmul.persistent import DESIGN
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul import exact
@@ -207,7 +207,7 @@ def spans(m, n, dtype=torch.bfloat16, layouts=("row", "col"), batch=(), **option
     a, b = (torch.empty(*batch, *shape, dtype=dtype, device="meta") for shape in ((m, 1024), (1024, n)))
     a, b = (transposed(t) if layout == "col" else t for t, layout in zip((a, b), layouts))
     problem, found = prepare("matmul", a, b, **options).problem, {}
-    for c in fitted.that_fill_waves(problem, Target.named("h200"), SPACE):
+    for c in wgmma_tiles.that_fill_waves(problem, Target.named("h200")):
         swapped = "SWAPPED" in c
         share_a, share_b = sharers_of_slices(c)
         shared = (share_b, share_a) if swapped else (share_a, share_b)
@@ -243,7 +243,7 @@ def test_no_other_span_takes_less(m, n):
         length, other = (m, n) if swapped else (n, m)
         side = 64 * consumers
         of = length, math.ceil(other / side), along, across
-        most = fitted.MOST_SPAN[consumers] if across == 1 else fitted.OF_PAIRS[consumers]
+        most = wgmma_tiles.MOST_SPAN[consumers] if across == 1 else wgmma_tiles.OF_PAIRS[consumers]
         assert all(span <= 256 or (span % 16 == 0 and across == 2) for span in offered)
         others = [span for span in range(64, most + 1, 8) if span % 64]
         others = [span for span in others if across == 1 or (span > side and span % 16 == 0)]
@@ -275,13 +275,13 @@ def test_they_fit():
     for (m, n), by_k in itertools.product(((768, 3584), (1432, 1432), (5640, 5640), (320, 4480)), (True, False)):
         a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((m, 1024), (1024, n)))
         a, b = (a, transposed(b)) if by_k else (transposed(a), b)
-        for config in fitted.that_fill_waves(prepare("matmul", a, b).problem, Target.named("h200"), SPACE):
+        for config in wgmma_tiles.that_fill_waves(prepare("matmul", a, b).problem, Target.named("h200")):
             lines = config["BM"] + config["BN"] if by_k else -(-config["BM"] // 64) * 64 + -(-config["BN"] // 64) * 64
-            assert fitted.lines_of_slices(config, 2, by_k, by_k) == lines
+            assert wgmma_tiles.lines_of_slices(config, 2, by_k, by_k) == lines
             assert shared_bytes(config, lines=lines) <= Target.named("h200").shared_per_block
             deeper = config | {"STAGES": config["STAGES"] + 1}
             two = shared_bytes(config, lines=lines) == shared_bytes(config, 2, lines)
-            assert config["STAGES"] == 12 or shared_bytes(deeper, 2 if two else 1, lines) > fitted.MOST_BYTES
+            assert config["STAGES"] == 12 or shared_bytes(deeper, 2 if two else 1, lines) > wgmma_tiles.MOST_BYTES
 
 
 # tile -> the instruction, how many per slice

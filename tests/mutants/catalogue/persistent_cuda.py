@@ -186,14 +186,22 @@ MUTANTS = [
         "cuda and persistent and clusters",
         ("half a cluster", "// cluster * cluster or 3", "or 3"),
         ("as many blocks as clusters", 'clusters * config.get("CLUSTER", 1)),)', "clusters),)"),
-        ("a half that is no whole boxes", '(config["BM"] > config["BN"] or not halves_of_b)', 'config["BM"] > config["BN"]'),
         ("L2 sends every slice to each block", '"share": sharers_of_slices(config)', '"share": (1, 1)'),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
         "test_fp8 and cuda and slices_are_added",
-        ("slices never promoted", '"PROMOTES": _promotes(problem)', '"PROMOTES": False'),
+        ("slices never promoted", '"PROMOTES": promotes(problem)', '"PROMOTES": False'),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
+        "test_fp8 and cuda and slices_are_added",
         ("fast sums promoted", ' and problem.accumulate != "fast"', ""),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
+        "cuda and persistent and clusters",
+        ("a half that is no whole boxes", '(config["BM"] > config["BN"] or not halves_of_b)', 'config["BM"] > config["BN"]'),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
@@ -272,7 +280,7 @@ MUTANTS = [
         ("a turn begun by a warp", "mbarrier_init(turns + consumer, 4);", "mbarrier_init(turns + consumer, 1);"),
     ),
     *of(
-        "cuda_reference/matmul/parts/fitted.py",
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
         "persistent_turns_cuda and all_columns",
         ("whole rows of a part of the columns", "ceil_div(problem.n, unit) * unit", "problem.n // unit * unit"),
         ("whole rows in boxes that B across K has not", "unit = BOX_ACROSS_K if across_k else 16", "unit = 16"),

@@ -40,6 +40,11 @@ MUTANTS = [
         ("Triton's kernels do not wait", "            gdc_wait()\n", ""),
     ),
     *of(
+        "tritonkernels/lesson.py",
+        "test_lessons and begin_when_all_before_them_have_ended and gemv",
+        ("a lesson's kernel that does not wait begins early", "(launch.alone() for launch in", "(launch for launch in"),
+    ),
+    *of(
         "tritonkernels/conv2d_bias/channel_sums.py",
         "test_waits and triton and conv2d_bias",
         ("a Triton kernel that never waits", "    wait_for_earlier_kernels()\n", ""),

@@ -55,7 +55,20 @@ MUTANTS = [
         ("boxes of 64 rows of a transposed product", "lines = 32 if", "lines = 64 if"),
         ("the copy of a B across K in the model", "return a, b and not taken", "return a, b"),
         ("an unaligned B across K free in the model", "taken = problem.aligned and ", "taken = "),
-        ("a tile for one across K in all of tf32", ' and (problem.a_layout, problem.b_layout) != ("row", "col"):', ":"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
+        "persistent_transposed and offered",
+        ("a tile for one across K in all of tf32", ' and (problem.a_layout, problem.b_layout) != ("row", "col")', ""),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
+        "wgmma_tiles",
+        ("registers of three consumers for sums alone", "held + OF_A_BOX <= REGISTERS", "held <= REGISTERS"),
+        ("all registers whatever follows", "or (scaled and ", "or ("),
+        ("slices of any size", "shared_bytes(config) > target.shared_per_block", "False"),
+        ("sums of slices that take no registers", "held > MOST_PROMOTED", "False"),
+        ("broken boxes of large tiles", "and _share_whole_boxes(tile", "and bool(tile"),
     ),
     *of(
         "cuda_reference/matmul/parts/turned.py",
@@ -97,7 +110,7 @@ MUTANTS = [
         ("the last box beyond the tile", "(i + 1) * of_a_box <= count ? i * of_a_box : count - of_a_box", "i * of_a_box"),
     ),
     *of(
-        "cuda_reference/matmul/parts/fitted.py",
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
         "persistent_swapped and (span or which or fit or halves)",
         ("rounds of single tiles in clusters", "ceil_div(length, span), along) * lines", "ceil_div(length, span), 1) * lines"),
         ("tiles that cost nothing but their span", "(span + OVERHEAD)", "(span)"),
@@ -113,8 +126,8 @@ MUTANTS = [
         ("broken boxes that take no room", "ceil_div(span, box) * box for span", "span for span"),
         (
             "stages of whole boxes only",
-            "(SLICE * lines + 16) for others",
-            '(SLICE * (config["BM"] + config["BN"]) + 16) for others',
+            "(SLICE * (lines or bm + bn) + 16)",
+            "(SLICE * (bm + bn) + 16)",
         ),
         ("results that TMA does not write", " or problem.n * problem.out_dtype.itemsize % 16:", ":"),
         ("stages beside no box", "boxes) for boxes in (2, 1)]", "boxes) for boxes in (0, 0)]"),

@@ -157,6 +157,9 @@ class Launch:
     gpu: Gpu
     seconds: float
 
+    def alone(self):
+        return self
+
     def run(self):
         self.gpu.launch(self.seconds)
 

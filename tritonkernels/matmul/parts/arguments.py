@@ -1,6 +1,5 @@
 """The arguments that matmul's kernels share."""
 
-import itertools
 from typing import Any, NamedTuple
 
 import torch
@@ -18,28 +17,19 @@ WORKSPACES = {"fp32": torch.float32, "fast": torch.float32, "fp16": torch.float3
 class Sizes(NamedTuple):
     """K in stored elements; batches only for kernels whose programs walk several tiles, else None.
 
-    Then constants: multiple_of (language/tiles.py) each operand's strides, and the sizes along which elements are adjacent.
+    Then constants, three each: multiple_of (language/tiles.py) an operand's strides; and M, N and K, where elements are
+    adjacent along them.
     """
 
     M: Any
     N: Any
     K: Any
     batches: Any
-    A_BATCH: Any
-    A_ROW: Any
-    A_COL: Any
-    B_BATCH: Any
-    B_ROW: Any
-    B_COL: Any
-    C_BATCH: Any
-    C_ROW: Any
-    C_COL: Any
-    OUT_BATCH: Any
-    OUT_ROW: Any
-    OUT_COL: Any
-    OF_M: Any
-    OF_N: Any
-    OF_K: Any
+    OF_A: Any
+    OF_B: Any
+    OF_C: Any
+    OF_OUT: Any
+    OF_SIZES: Any
 
 
 class Epilogue(NamedTuple):
@@ -81,9 +71,8 @@ def sizes_of(problem, k, a, b, c, out, batches=None):
     strides = a_strides, b_strides, _, out_strides = [(0, 0, 0) if x is None else x.stride() for x in (a, b, c, out)]
     along_m, along_n = (a_strides[1], out_strides[1]), (b_strides[2], out_strides[2])
     along = along_m, along_n, (a_strides[2], b_strides[1])
-    multiples = [multiple_of(size) if 1 in steps else 1 for size, steps in zip(sizes, along, strict=True)]
-    multiples = [*map(multiple_of, itertools.chain(*strides)), *multiples]
-    return Sizes(*sizes, batches, *map(tl.constexpr, multiples))
+    strides.append([size if 1 in steps else 1 for size, steps in zip(sizes, along, strict=True)])
+    return Sizes(*sizes, batches, *(tl.constexpr(tuple(map(multiple_of, numbers))) for numbers in strides))
 
 
 def result_arguments(c, bias, out):

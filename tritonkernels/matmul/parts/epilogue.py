@@ -18,8 +18,8 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
         result *= tl.load(scale_b.ptr + batch * scale_b.batch + cols * scale_b.col, mask=cols < sizes.N, other=0)[None, :]
     result *= acc
     if c is not None:
-        c_rows = c.ptr + batch * multiple(c.batch, sizes.C_BATCH) + rows[:, None] * multiple(c.row, sizes.C_ROW)
-        c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.C_COL), mask=_inside(rows, cols, sizes), other=0)
+        c_rows = c.ptr + batch * multiple(c.batch, sizes.OF_C[0]) + rows[:, None] * multiple(c.row, sizes.OF_C[1])
+        c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.OF_C[2]), mask=_inside(rows, cols, sizes), other=0)
     if c_tile is not None:
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
@@ -31,14 +31,14 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
 def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue):
     """Finish a tile and write the part of it that lies inside."""
     result = finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
-    out_rows = out.ptr + batch * multiple(out.batch, sizes.OUT_BATCH) + rows[:, None] * multiple(out.row, sizes.OUT_ROW)
-    out_ptrs = out_rows + cols[None, :] * multiple(out.col, sizes.OUT_COL)
+    out_rows = out.ptr + batch * multiple(out.batch, sizes.OF_OUT[0]) + rows[:, None] * multiple(out.row, sizes.OF_OUT[1])
+    out_ptrs = out_rows + cols[None, :] * multiple(out.col, sizes.OF_OUT[2])
     tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=_inside(rows, cols, sizes))
 
 
 @triton.jit
 def _inside(rows, cols, sizes):
-    return (rows < multiple(sizes.M, sizes.OF_M))[:, None] & (cols < multiple(sizes.N, sizes.OF_N))[None, :]
+    return (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None] & (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]
 
 
 @triton.jit

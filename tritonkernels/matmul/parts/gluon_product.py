@@ -22,7 +22,7 @@ from ...language.overlap import wait_for_earlier_kernels
 from ...language.renamed import barrier, copy_async
 from ...language.splits import last_to_arrive
 from ...language.structs import Matrices, Vector
-from ...language.tiles import multiple
+from ...language.tiles import known_multiples, multiple
 from ...launch import TritonLaunch
 from ...workspace import counters
 from ..split_k import ADD_ROWS, ROOMY, addition_of_splits
@@ -132,13 +132,11 @@ def _product_kernel(
     split = gl.program_id(1)
     batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
     first_k, end_k = range_of_k(splits, split, sizes.K)
-    a_k = multiple(a.col, sizes.A_COL)
-    b_k = multiple(b.row, sizes.B_ROW)
-    a_ptr = a.ptr + batch * multiple(a.batch, sizes.A_BATCH) + distance(first_k, a_k, how.WIDE)
-    b_ptr = b.ptr + batch * multiple(b.batch, sizes.B_BATCH) + distance(first_k, b_k, how.WIDE)
-    a_part = Operand(a_ptr, a_k, multiple(a.row, sizes.A_ROW), sizes.M)
-    b_part = Operand(b_ptr, b_k, multiple(b.col, sizes.B_COL), sizes.N)
-    length = multiple(end_k - first_k, sizes.OF_K)
+    a = known_multiples(a, sizes.OF_A)
+    b = known_multiples(b, sizes.OF_B)
+    a_part = Operand(a.ptr + batch * a.batch + distance(first_k, a.col, how.WIDE), a.col, a.row, sizes.M)
+    b_part = Operand(b.ptr + batch * b.batch + distance(first_k, b.row, how.WIDE), b.row, b.col, sizes.N)
+    length = multiple(end_k - first_k, sizes.OF_SIZES[2])
     acc = _tile_product(a_part, b_part, row, col, length, staging, words, BLOCK_M, BLOCK_N, BLOCK_K, how.WIDE)
     OF_ROWS: gl.constexpr = gl.SliceLayout(1, acc.type.layout)
     OF_COLS: gl.constexpr = gl.SliceLayout(0, acc.type.layout)

@@ -5,7 +5,7 @@ import functools
 import triton
 
 from ...backend import version
-from ...choice.work import KNOWN
+from ...choice.work import EXPONENTIAL, KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...numerics import FP8_SLICE
@@ -28,6 +28,7 @@ TALL = ((256, 64, 128, 8, 3), (128, 64, 128, 4, 3))
 # For few rows or columns of little K, where memory is all that counts: what a tile has beyond the edge is for nothing
 FOR_LITTLE_K = ((128, 32, 64, 4, 3), (128, 16, 64, 4, 3), (32, 128, 64, 4, 3), (16, 128, 64, 4, 3))
 LITTLE = 256  # bytes of a row's K
+MOST = 128  # sums of a thread
 NARROW = ((128, 32, 128, 4, 4), (128, 16, 128, 4, 4))  # for few columns
 ON_CUDA_CORES = ((128, 128, 64, 8, 2), (64, 64, 64, 4, 3), (32, 32, 128, 4, 2))
 OF_DOUBLES = (
@@ -71,24 +72,25 @@ def sums_slices(problem):
     return problem.precision == "fp8" and problem.accumulate != "fast"
 
 
-def fits(tile, problem, target):
-    """Whether the staged slices fit in shared memory and the accumulators in registers, with the operands.
-
-    128 accumulators per thread fit only where the instruction reads its operands from shared memory: wgmma (sm_90) and tcgen05
-    (sm_100, which has no int8). mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice, unless they
-    are "fast"; an erf or exp per element needs registers too.
-    """
-    if not target.is_gpu:
-        return True
+def legal(tile, problem, target):
+    """Whether a tile's staged slices fit in shared memory and its sums in registers, and its products are not serialised."""
     block_m, block_n, _, num_warps, _ = tile
+    per_thread = block_m * block_n / (target.warp_size * num_warps) if target.is_gpu else 0
+    fits = shared_bytes(tile) <= target.shared_per_block or not target.is_gpu
+    return fits and per_thread <= _most_sums(problem, target) and not _serialised(tile, problem, target)
+
+
+def _most_sums(problem, target):
+    """MOST only where the instruction reads its operands from shared memory, wgmma (sm_90) and tcgen05 (sm_100, which has no
+    int8); mma wants them in registers. fp8 on Hopper has a second set, the sums of a slice, unless they are "fast"; an erf or
+    exp per element needs registers, too.
+    """
     hopper = target.arch == 90 and not sums_slices(problem)
     operands_in_shared = hopper or (target.arch == 100 and problem.precision != "int8")
-    roomy = operands_in_shared and problem.activation not in ("gelu", "silu")
-    per_thread = block_m * block_n / (target.warp_size * num_warps)
-    return shared_bytes(tile) <= target.shared_per_block and per_thread <= (128 if roomy else 64)
+    return MOST if operands_in_shared and problem.activation not in EXPONENTIAL else MOST // 2
 
 
-def serialised(tile, problem, target):
+def _serialised(tile, problem, target):
     """Whether ptxas makes every WGMMA wait for the one before: of fp8, whose sums are a second set, on one warpgroup with 128
     rows, or where a slice is longer than these sums may run.
     """
@@ -102,14 +104,19 @@ def two_warpgroups_wait(problem, target):
     return version(triton) < (3, 7) and target.arch == 90 and problem.precision in ("fp16", "bf16", "tf32")
 
 
-def good_tiles(problem, target):
-    """The tiles of the precision that fit and run at full speed."""
-    tiles = SPECIAL.get(problem.precision, TILES) + (TALL if problem.precision == "tf32" else ())
-    if problem.precision in ("fp16", "bf16", "tf32") and problem.k * problem.dtype.itemsize <= LITTLE:
-        tiles += tuple(tile for tile in FOR_LITTLE_K if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n))
+def candidates(problem):
+    """The tiles of the precision, and those for few rows or columns."""
+    yield from SPECIAL.get(problem.precision, TILES)
+    if problem.precision == "tf32":
+        yield from TALL
     if problem.precision in ("fp16", "bf16", "tf32"):
-        tiles += tuple(tile for tile in NARROW if problem.n <= tile[1] < problem.m)
-    return [tile for tile in tiles if fits(tile, problem, target) and not serialised(tile, problem, target)]
+        if problem.k * problem.dtype.itemsize <= LITTLE:
+            yield from (tile for tile in FOR_LITTLE_K if tile[0] >= min(64, problem.m) and tile[1] >= min(64, problem.n))
+        yield from (tile for tile in NARROW if problem.n <= tile[1] < problem.m)
+
+
+def good_tiles(problem, target):
+    return [tile for tile in candidates(problem) if legal(tile, problem, target)]
 
 
 def tiles_with_room(problem, target):

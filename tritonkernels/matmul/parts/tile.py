@@ -1,7 +1,7 @@
 """Where a tile begins, and its sum of products over a range of K."""
 
 from ...language.dot import faithful_dot, settled
-from ...language.tiles import grouped_tile, multiple, span
+from ...language.tiles import grouped_tile, known_multiples, multiple, span
 from ...language.triton import tl, triton
 
 
@@ -43,16 +43,18 @@ def tile_product(a, b, batch, rows, cols, first_k, end_k, sizes, how, BLOCK_K: t
     rows (BLOCK_M,) and cols (BLOCK_N,) are the tile's indices into M and N. fp16 sums come out as fp32: what follows rounds
     once more otherwise.
     """
-    end_k = multiple(end_k, sizes.OF_K)
-    a_rows = a.ptr + batch * multiple(a.batch, sizes.A_BATCH) + rows[:, None] * multiple(a.row, sizes.A_ROW)
-    b_cols = b.ptr + batch * multiple(b.batch, sizes.B_BATCH) + cols[None, :] * multiple(b.col, sizes.B_COL)
-    a_inside = (rows < multiple(sizes.M, sizes.OF_M))[:, None]
-    b_inside = (cols < multiple(sizes.N, sizes.OF_N))[None, :]
+    a = known_multiples(a, sizes.OF_A)
+    b = known_multiples(b, sizes.OF_B)
+    end_k = multiple(end_k, sizes.OF_SIZES[2])
+    a_rows = a.ptr + batch * a.batch + rows[:, None] * a.row
+    b_cols = b.ptr + batch * b.batch + cols[None, :] * b.col
+    a_inside = (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None]
+    b_inside = (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]
     acc = no_sum(rows.shape[0], cols.shape[0], how.ACCUMULATE)
     for k in range(first_k, end_k, BLOCK_K):
         ks = span(k, BLOCK_K, how.WIDE)
-        a_ptrs = a_rows + ks[None, :] * multiple(a.col, sizes.A_COL)
-        b_ptrs = b_cols + ks[:, None] * multiple(b.row, sizes.B_ROW)
+        a_ptrs = a_rows + ks[None, :] * a.col
+        b_ptrs = b_cols + ks[:, None] * b.row
         a_slice = tl.load(a_ptrs, mask=a_inside & (ks < end_k)[None, :], other=0.0)
         b_slice = tl.load(b_ptrs, mask=b_inside & (ks < end_k)[:, None], other=0.0)
         acc = faithful_dot(a_slice, b_slice, acc, how.PRECISION, how.ARE_TF32, how.ACCUMULATE == "fast")
