@@ -122,6 +122,8 @@ SUITE = (
     "tests/operations/test_nothing_to_add.py",
     "tests/designs/test_fences.py",
     "tests/designs/test_waits.py",
+    "tests/designs/test_assembly.py",
+    "tests/designs/test_host_code.py",
     "tests/memory/test_memory.py",
     "tests/simt/test_designs_in_the_emulation.py",
     "tests/simt/test_threads.py",

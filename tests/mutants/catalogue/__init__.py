@@ -12,6 +12,7 @@ from tests.mutants.catalogue import (
     hopper_gluon,
     hopper_ladder_cuda,
     lessons,
+    machine_code,
     matmul,
     matmul_cuda,
     matmul_lessons,
@@ -46,5 +47,6 @@ PARTS = (
     plans,
     as_torch,
     shared,
+    machine_code,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]
