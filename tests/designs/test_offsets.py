@@ -34,7 +34,9 @@ def spread(flat, t, start):
 
 
 @pytest.mark.parametrize("library, op, design", designs())
-def test_offsets_beyond_32_bits(library, op, design, far):
+@pytest.mark.parametrize("first", (True, False), ids=("first operand and result", "other operands"))
+def test_offsets_beyond_32_bits(library, op, design, first, far):
+    """The other operands have kernels of their own, which pack them or lay them out."""
     dtype, options = taken(library, op, design)
     shapes = {
         "gemm": ((5, 7), (7, 6)),
@@ -48,13 +50,33 @@ def test_offsets_beyond_32_bits(library, op, design, far):
     suitable, _ = suited(library, op, design, shapes[op])
     args = built(suitable, functools.partial(random, dtype=dtype))
     near = prepare(op, *args, **options)
-    first = next(i for i, value in enumerate(args) if isinstance(value, torch.Tensor))
-    far_args = [spread(far, value, 0) if i == first else value for i, value in enumerate(args)]
-    out = spread(far, torch.full(near.result.shape, torch.nan, dtype=dtype), 1000)
-    call = prepare(op, *far_args, out=out, **options)
+    tensors = [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
+    chosen = [i for i in (tensors[:1] if first else tensors[1:]) if args[i].shape[0] > 1]
+    if not chosen:
+        pytest.skip("it has no other operand of several rows")
+    far_args = [spread(far, value, i * 2**20) if i in chosen else value for i, value in enumerate(args)]
+    out = torch.full(near.result.shape, torch.nan, dtype=dtype)
+    call = prepare(op, *far_args, out=spread(far, out, 1000) if first else out, **options)
     assert call.problem.wide and not near.problem.wide
     library.run(call, design)
     verdict = library.judge(call, design, None, *args, **options)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("which", ("a", "b"))
+def test_offsets_of_batches_beyond_32_bits(library, op, design, which, far):
+    """And in the kernels that pack operands, split them into planes, or look for the largest of each row."""
+    dtype, options = taken(library, op, design)
+    near = {"a": random(3, 5, 7, dtype=dtype), "b": random(3, 7, 6, dtype=dtype)}
+    given = near | {which: spread(far, near[which], 0)}
+    call = prepare(op, *given.values(), **options)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    if why := chosen.refuses(call.problem, library.target(call.result.device)):
+        pytest.skip(why)
+    assert call.problem.wide
+    library.run(call, design)
+    verdict = library.judge(call, design, None, *near.values(), **options)
     assert verdict.ok, verdict
 
 
