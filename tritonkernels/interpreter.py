@@ -134,7 +134,8 @@ def _check_promises(pointers, mask):
         used = _cut(numpy.broadcast_to(mask.data != 0, offsets.shape), run, axis).any(axis=-1)
         first = vectors[used][:, :1]
         if (vectors[used] != first + numpy.arange(run)).any() or (first % multiple).any():
-            raise ValueError(f"offsets that are no runs of {run} at multiples of {multiple} along dimension {axis}, as promised")
+            promised = f"runs of {run} at multiples of {multiple} along dimension {axis}"
+            raise ValueError(f"offsets that are no {promised}, as promised")
 
 
 def _cut(block, run, axis):

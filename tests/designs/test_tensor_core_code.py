@@ -55,8 +55,8 @@ for accumulate in (None, "fast"):
     for design in (d for d in LIBRARY.designs("matmul") if d.refuses(call.problem, target) is None):
         config = next(iter(design.configs(call.problem, target)))
         *_, launch = (x for x in design.launches(call.problem, config, *call.parts[0]) if {"a", "b"} <= x.values.keys())
-        ir = compile_launch(launch, target).asm["ttgir"]
-        print(json.dumps([design.name, accumulate, [line for line in ir.splitlines() if "warp_group_dot %" in line]]), flush=True)
+        lines = compile_launch(launch, target).asm["ttgir"].splitlines()
+        print(json.dumps([design.name, accumulate, [line for line in lines if "warp_group_dot %" in line]]), flush=True)
 """
 
 # Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel for an MI300.

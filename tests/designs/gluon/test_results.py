@@ -1,4 +1,4 @@
-"""Results of gemm's Gluon designs, which Triton's interpreter cannot run: on numpy, with copies that land as late as they may."""
+"""Results of gemm's Gluon designs, which the interpreter cannot run: on numpy, with copies that land as late as they may."""
 
 import pytest
 import torch

@@ -2,12 +2,14 @@
 
 from tests.mutants.catalogue import (
     addend_cuda,
+    arguments,
     as_torch,
     conv2d,
     conv2d_cuda,
     gemm,
     gemm_lessons_cuda,
     gemv,
+    gluon_gemm,
     gradients,
     hopper_gluon,
     hopper_ladder_cuda,
@@ -48,5 +50,7 @@ PARTS = (
     as_torch,
     shared,
     machine_code,
+    gluon_gemm,
+    arguments,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]
