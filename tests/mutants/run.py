@@ -87,6 +87,7 @@ SUITE = (
     "tests/operations/test_workspace.py",
     "tests/operations/test_overlap.py",
     "tests/operations/test_every_tensor.py",
+    "tests/operations/test_known_targets.py",
     "tests/choice/test_choose.py",
     "tests/choice/test_learned.py",
     "tests/perf/fit/test_boosting.py",

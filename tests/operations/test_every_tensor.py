@@ -75,7 +75,7 @@ def test_it_is_where_the_others_are(op, name):
         named = name if name != next(iter(tensors)) else r"\w+"  # the first says where the others should be
         with pytest.raises(DeviceError, match=f"^{named}: "):
             call(op, **{name: torch.ones(shape, dtype=torch.uint8, device="meta").to(dtype)})
-    with pytest.raises(DeviceError, match="^out: "):
+    with pytest.raises(DeviceError, match=r"^out: "):
         call(op, out=call(op, device="meta").result)
 
 

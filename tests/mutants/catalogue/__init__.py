@@ -4,6 +4,7 @@ from tests.mutants.catalogue import (
     addend_cuda,
     arguments,
     as_torch,
+    choices,
     conv2d,
     conv2d_cuda,
     gemm,
@@ -52,5 +53,6 @@ PARTS = (
     machine_code,
     gluon_gemm,
     arguments,
+    choices,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]
