@@ -98,6 +98,7 @@ SUITE = (
     "tests/choice/test_tuner.py",
     "tests/choice/test_builders.py",
     "tests/choice/test_builds.py",
+    "tests/simt/test_build.py",
     "tests/simt/test_first_calls.py",
     "tests/perf/measure/test_comparison.py",
     "tests/perf/measure/test_sweep.py",

@@ -19,6 +19,7 @@ from tests.mutants.catalogue import (
     matmul,
     matmul_cuda,
     matmul_lessons,
+    measuring,
     persistent_cuda,
     planes_cuda,
     plans,
@@ -54,5 +55,6 @@ PARTS = (
     gluon_gemm,
     arguments,
     choices,
+    measuring,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]
