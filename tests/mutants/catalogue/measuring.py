@@ -5,7 +5,7 @@ from tests.mutants.mutant import of
 MUTANTS = [
     *of(
         "perf/measure/comparison.py",
-        "test_comparison and every_timed_run",
+        "test_comparison and poisoned",
         (
             "a timed run without new poison",
             "            self._renew(case, operands, kwargs)\n            entry.poison()\n",
