@@ -38,14 +38,15 @@ def spread(flat, t, start):
 def test_offsets_beyond_32_bits(library, op, design, first, far):
     """The other operands have kernels of their own, which pack them or lay them out."""
     dtype, options = taken(library, op, design)
+    product = ((3, 5), (5, 6)) if first else ((5, 3), (3, 6))  # the third of three rows is beyond 32 bits
     shapes = {
-        "gemm": ((5, 7), (7, 6)),
+        "gemm": product,
         "gemv": ((5, 8), (8,)),
         "conv2d": ((3, 2, 6, 5), (4, 2, 3, 3)),
         "conv2d_input": (Size((3, 2, 6, 5)), (4, 2, 3, 2), (3, 4, 4, 4)),
         "conv2d_weight": ((3, 2, 6, 5), Size((4, 2, 3, 2)), (3, 4, 4, 4)),
         "conv2d_bias": ((3, 4, 4, 4),),
-        "matmul": ((5, 7), (7, 6)),
+        "matmul": product,
     }
     suitable, _ = suited(library, op, design, shapes[op])
     args = built(suitable, functools.partial(random, dtype=dtype))
@@ -107,6 +108,28 @@ def test_offsets_beyond_32_bits_on_tensor_cores(far, math, channels_inside):
     CUDA.run(call, "implicit_gemm", {"MATH": math, "BM": 64, "BN": 64, "SPLITS": 3})
     verdict = CUDA.judge(call, "implicit_gemm", None, x, (8, 8, 3, 2), grad)
     assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8), ("depthwise_channels", 8)])
+@pytest.mark.parametrize("far_one", (0, 1, None), ids=("image", "filters", "result"))
+@pytest.mark.parametrize("channels_inside", (False, True))
+def test_offsets_beyond_32_bits_of_grouped_convolutions(far, design, groups, far_one, channels_inside):
+    near = random(2, 8, 9, 5), random(8, 8 // groups, 3, 3)
+    near = [t.contiguous(memory_format=torch.channels_last) if channels_inside else t for t in near]
+    args = [far_apart(far, t) if i == far_one else t for i, t in enumerate(near)]
+    out = prepare("conv2d", *near, stride=2, groups=groups).result
+    out = far_apart(far, out) if far_one is None else out
+    call = prepare("conv2d", *args, stride=2, groups=groups, out=out.fill_(torch.nan))
+    assert call.problem.wide
+    LIBRARY.run(call, design)
+    verdict = LIBRARY.judge(call, design, None, *near, stride=2, groups=groups)
+    assert verdict.ok, verdict
+
+
+def far_apart(flat, t):
+    """A copy whose first dimension is so far strided, and whose others lie as they do in t."""
+    moved = flat.as_strided(t.shape, ((2**31 + 2**28) // (t.shape[0] - 1), *t.stride()[1:]), 0)
+    return moved.copy_(t)
 
 
 def test_when_offsets_need_64_bits():

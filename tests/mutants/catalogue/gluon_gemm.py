@@ -82,6 +82,7 @@ MUTANTS = [
         "test_offsets and cuda",
         ("offsets of batches in 32 bits", "matrices + batch * stride.batch", "matrices + int(batch * stride.batch)"),
         ("offsets of lines in 32 bits", "(first + s) * stride.span", "int((first + s) * stride.span)"),
+        ("offsets along K in 32 bits", "(first_k + k) * stride.k", "int((first_k + k) * stride.k)"),
     ),
     *of(
         "tritonkernels/language/tiles.py",
