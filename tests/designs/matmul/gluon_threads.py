@@ -280,6 +280,7 @@ def _fakes(program):
         load=load,
         store=store,
         float32=numpy.float32,
+        float64=numpy.float64,
         int64=numpy.int64,
         cast=lambda number, dtype: dtype(number),
         minimum=numpy.minimum,
@@ -324,6 +325,14 @@ def _argument(value):
         flat = value.as_strided((value.untyped_storage().size() // value.itemsize - value.storage_offset(),), (1,))
         return Pointers(flat.numpy())
     return getattr(value, "value", value)
+
+
+def call(function, *arguments, warps=4):
+    """What a device function returns in a program that is alone, and has no partitions."""
+    program = Program(0, 1, warps, seed=0)
+    result = _in_python(function, _fakes(program))(*map(_argument, arguments))
+    assert not any(program.groups), "a copy that nobody waits for"
+    return result
 
 
 def run(launch, seed=0):

@@ -53,6 +53,15 @@ MUTANTS = [
         ("C read where the result is", "c.ptr + rows * c.row + cols * c.col", "c.ptr + rows * out.row + cols * out.col"),
     ),
     *of(
+        "tritonkernels/matmul/parts/gluon_product.py",
+        "test_gluon_product and arrived",
+        ("waits for one slice too few", "wait_group(STAGES - 2)", "wait_group(STAGES - 1)"),
+        ("a slice that is never copied", "if left >= STAGES:", "if left > STAGES:"),
+        ("a slice copied where another is read", "copy_async(b_shared.index(free)", "copy_async(b_shared.index(stage)"),
+        ("A's K tail", "mask=a_ks < length - last", "mask=a_ks < BLOCK_K"),
+        ("one more slice at first", "gl.static_range(1, STAGES - 1)", "gl.static_range(1, STAGES)"),
+    ),
+    *of(
         "tritonkernels/language/dot.py",
         "sums_of_fp8",
         ("sums of fp8 stay in the tensor cores", "acc, max_num_imprecise_acc=min(128, a.shape[1]))", "acc)"),
