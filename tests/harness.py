@@ -259,11 +259,14 @@ def run_checked(library, op, design, *args, config=None, **kwargs):
 
 
 def run_where_taken(library, op, design, *args, **kwargs):
-    """One of several calls of a test: a design may refuse it, which test_refusals.py holds it to."""
+    """Whether the design takes it, one of several calls of a test: it may refuse, which test_refusals.py holds it to. The test
+    says which designs it takes none of."""
     call = prepare(op, *args, **kwargs)
     chosen = {d.name: d for d in library.designs(op)}[design]
-    if chosen.refuses(call.problem, library.target(call.result.device)) is None:
-        run_checked(library, op, design, *args, **kwargs)
+    if chosen.refuses(call.problem, library.target(call.result.device)) is not None:
+        return False
+    run_checked(library, op, design, *args, **kwargs)
+    return True
 
 
 def moved(t, device, copy=False):

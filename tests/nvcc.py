@@ -35,6 +35,18 @@ def compiled(architecture, headers, expressions, *options):
     includes = "".join(f'#include "{header}"\n' for header in dict.fromkeys(headers))
     unit = includes + "".join(f"auto kernel_{i} = &{name};\n" for i, name in enumerate(dict.fromkeys(expressions)))
     command = ("nvcc", "-std=c++17", "-cubin", f"-arch=sm_{architecture}", *options)
+    found = _kept(unit, command, headers)
+    return Compiled(bytes.fromhex(found["cubin"]), found["ptx"], found["said"])
+
+
+def ptx(architecture, headers, text):
+    """The PTX of a text with these headers: without ptxas, which takes longer than the rest."""
+    unit = "".join(f'#include "{header}"\n' for header in headers) + text
+    return _kept(unit, ("nvcc", "-std=c++17", "-ptx", f"-arch=sm_{architecture}"), headers)["ptx"]
+
+
+def _kept(unit, command, headers):
+    """What the compiler gives, or gave last time."""
     digest = hashlib.sha256("\0".join((unit, *command, _version())).encode())
     for file in sorted(build._sources(ROOT / header for header in headers)):
         digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
@@ -43,8 +55,7 @@ def compiled(architecture, headers, expressions, *options):
         cache.store(name, lambda folder: (folder / f"{name}.json").write_text(json.dumps(_compile(unit, command))), ".json")
         kept = cache.find(name, ".json")
     with open(kept) as file:
-        found = json.load(file)
-    return Compiled(bytes.fromhex(found["cubin"]), found["ptx"], found["said"])
+        return json.load(file)
 
 
 def _compile(unit, command):
@@ -53,8 +64,8 @@ def _compile(unit, command):
         command = [*command, "--keep", "--keep-dir", ".", "-I", ROOT, "unit.cu"]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
-        cubin, ptx = Path(folder, "unit.cubin").read_bytes(), Path(folder, "unit.ptx").read_text()
-    return {"cubin": cubin.hex(), "ptx": ptx, "said": run.stderr}
+        cubin, ptx = Path(folder, "unit.cubin"), Path(folder, "unit.ptx").read_text()
+        return {"cubin": cubin.read_bytes().hex() if cubin.exists() else None, "ptx": ptx, "said": run.stderr}
 
 
 @functools.cache

@@ -5,6 +5,7 @@ A kernel that is wrong on a GPU should fail here too, so that tests notice it wi
 - A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, up to 15 bytes past a row of another length; a load
   rounds to tf32 where the descriptor asks for it (language/descriptor.py).
 - An access outside of the memory of the launch's tensors is an error.
+- So is one whose addresses break what the kernel has promised of them (multiple_of, max_contiguous): the compiler relies on it.
 - So is an integer division by zero of scalars, or in all lanes of a block (in some lanes it may be masked).
 - So is an empty grid.
 
@@ -71,12 +72,19 @@ def _storages(arguments):
 class _HarshBuilder(interpreter.InterpreterBuilder):
     memory = _Memory(())  # of the running launch
 
+    def create_addptr(self, pointers, offsets):
+        made = super().create_addptr(pointers, offsets)
+        made.attr = offsets.attr and offsets.attr | {"offsets": offsets.data}
+        return made
+
     def create_masked_load(self, pointers, mask, *others, **options):
         self.memory.check("a load", pointers, mask)
+        _check_promises(pointers, mask)
         return super().create_masked_load(pointers, mask, *others, **options)
 
     def create_masked_store(self, pointers, value, mask, *others, **options):
         self.memory.check("a store", pointers, mask)
+        _check_promises(pointers, mask)
         return super().create_masked_store(pointers, value, mask, *others, **options)
 
     def create_atomic_rmw(self, operation, pointers, value, mask, *others):
@@ -111,6 +119,39 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
         return super().create_urem(left, _not_zero(right))
 
 
+def _check_promises(pointers, mask):
+    """Raise unless what multiple_of and max_contiguous have said of the offsets holds where a lane is not masked.
+
+    An access takes vectors of what is contiguous and aligned, so that of two promises the smaller counts.
+    """
+    if "offsets" not in pointers.attr:
+        return
+    offsets, one = pointers.attr["offsets"], (1,) * pointers.data.ndim
+    runs, multiples = (pointers.attr.get(name, one) for name in ("tt.contiguity", "tt.divisibility"))
+    for axis, (run, multiple) in enumerate(zip(runs, multiples)):
+        run = min(run, multiple) if "tt.divisibility" in pointers.attr else run
+        vectors = _cut(offsets, run, axis)
+        used = _cut(numpy.broadcast_to(mask.data != 0, offsets.shape), run, axis).any(axis=-1)
+        first = vectors[used][:, :1]
+        if (vectors[used] != first + numpy.arange(run)).any() or (first % multiple).any():
+            promised = f"runs of {run} at multiples of {multiple} along dimension {axis}"
+            raise ValueError(f"offsets that are no {promised}, as promised")
+
+
+def _cut(block, run, axis):
+    """The block with this axis last, and that in runs."""
+    moved = numpy.moveaxis(block, axis, -1)
+    return moved.reshape(*moved.shape[:-1], -1, run)
+
+
+def _max_constancy(input, values, promise):
+    for axis, run in enumerate(values):
+        vectors = _cut(input.handle.data, tl.core._unwrap_if_constexpr(run), axis)
+        if (vectors != vectors[..., :1]).any():
+            raise ValueError(f"values that are not constant in runs of {run} along dimension {axis}, as promised")
+    return promise(input, values)
+
+
 def _in_whole_chunks(descriptor):
     """The descriptor with its rows rounded up to whole chunks, which is what a store writes."""
     *outer, columns = descriptor.shape
@@ -139,6 +180,7 @@ def _prepare_language():
     functions.
     """
     interpreter._patch_lang(types.SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    tl.max_constancy = tl.core.max_constancy = functools.partial(_max_constancy, promise=tl.max_constancy)
     nothing_to_restore = interpreter._LangPatchScope()
     interpreter._patch_lang = lambda function: nothing_to_restore
 

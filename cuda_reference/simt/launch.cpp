@@ -66,12 +66,29 @@ static unsigned os_threads(uint64_t clusters) {
 }
 
 // 0xFF in every byte is a NaN in every floating type, so that a read of unwritten shared memory shows in the result.
-static void fresh_shared(size_t bytes) {
+static void fresh_shared(size_t bytes) { std::memset(dynamic_shared_memory, 0xFF, bytes); }
+
+// What lies behind the bytes that a launch asked for: on a GPU an access there is an error, or reaches another block's memory.
+// A read gets NaNs; a write is found in the end.
+static void poison_behind(size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(dynamic_shared_memory, SIMT_SHARED_LIMIT);
     __asan_poison_memory_region(dynamic_shared_memory + bytes, SIMT_SHARED_LIMIT - bytes);
+#else
+    std::memset(dynamic_shared_memory + bytes, 0xFF, SIMT_SHARED_LIMIT - bytes);
 #endif
-    std::memset(dynamic_shared_memory, 0xFF, bytes);
+}
+
+static void check_behind(size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(SIMT_TRACE)  // a trace would have the reads
+    const unsigned char *first = dynamic_shared_memory + bytes, *end = dynamic_shared_memory + SIMT_SHARED_LIMIT;
+    if (first == end || (*first == 0xFF && std::memcmp(first, first + 1, end - first - 1) == 0)) return;
+    while (*first == 0xFF) ++first;
+    fail("byte " + std::to_string(first - dynamic_shared_memory) + " of dynamic shared memory was written, and the launch asked for " +
+         std::to_string(bytes));
+#else
+    (void)bytes;
+#endif
 }
 
 static std::map<const void*, unsigned> most_threads, cluster_sizes;  // of a kernel
@@ -124,11 +141,13 @@ void run_grid(const void* address, const Body& kernel, dim3 grid, dim3 block, si
             Cluster cluster(kernel, block, int(size), shared_bytes, order != nullptr ? &seed : nullptr);
             blockDim = block;
             gridDim = grid;
+            poison_behind(shared_bytes);
             for (uint64_t i; (i = next++) < clusters;) {
                 fresh_shared(shared_bytes);
                 trace_block();
                 cluster.run((order != nullptr ? shuffled[i] : i) * size);
             }
+            check_behind(shared_bytes);
         } catch (...) {
             next = clusters;  // begin no further one
             std::lock_guard<std::mutex> lock(mutex);

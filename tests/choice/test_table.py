@@ -150,12 +150,15 @@ def test_a_config_of_larger_error_is_a_miss(library, file, fresh):
     assert library.choose(problem, H200)[0].name != "winograd"
 
 
-def test_a_design_that_refuses_is_a_miss(file, fresh):
-    """Problems of a class may differ in what a design asks for."""
-    library = LIBRARIES[0]
+@both
+def test_a_design_that_refuses_is_a_miss(library, file, fresh, monkeypatch):
+    """Problems of a class may differ in what a design asks for: the entry was legal for another of them."""
     problem = small("matmul", torch.float16)
-    refusing = next(name for name in library.candidates(problem, H200)[1])
-    library.tuned.store(entry(library, problem, library.candidates(problem, H200)[0][0], design=refusing))
+    design, config = library.candidates(problem, H200)[0][-1]
+    library.tuned.store(entry(library, problem, (design, config)))
+    assert library._tuned(problem, H200)[0] is design
+    refusing = dataclasses.replace(design, refuses=lambda problem, target: "it asks for more")
+    monkeypatch.setattr(library, "designs", lambda op: (refusing,))
     assert library._tuned(problem, H200) is None
 
 

@@ -18,6 +18,7 @@ from tests.choice.stand_ins import SimulatedGpu, built, library, operands, right
 from tests.harness import prepare
 from tritonkernels import backend, native, numerics
 from tritonkernels.choice import builders, builds, tuner
+from tritonkernels.choice.bench import Contender, race
 from tritonkernels.choice.table import UserTable
 from tritonkernels.errors import ArgumentError, BackendError, ShapeError, TuningError, UnsupportedError
 
@@ -141,6 +142,41 @@ def test_where_nothing_is_better_the_choice_is_left_to_the_rule(file):
     (entry,) = entries(file)
     assert (entry["design"], entry["config"], entry["tried"]) == (None, {}, []) and entry["ms"] == entry["default_ms"]
     assert chosen(served)[2] == "model"
+
+
+def contender(*times):
+    return Contender(None, None, list(times))
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, ahead",
+    [
+        ((100, 100, 100), (102, 102, 102), True),  # by more than 1 %, without any noise
+        ((100, 100, 100), (100.9, 100.9, 100.9), False),  # by less
+        ((99, 100, 101) * 9, (101, 102, 103) * 9, True),  # by 2 %, and five standard errors
+        ((97, 100, 103) * 3, (99, 102, 105) * 3, False),  # by 2 %, which is one
+        ((100.0, 100.1) * 9, (100.5, 100.6) * 9, False),  # by 0.5 %, which is certain
+        ((102, 102, 102), (100, 100, 100), False),
+    ],
+)
+def test_the_default_is_left_for_what_is_ahead_by_more_than_the_noise_and_by_a_hundredth(ours, theirs, ahead):
+    assert contender(*ours).beats(contender(*theirs)) == ahead
+
+
+def test_a_final_goes_on_until_every_median_is_certain():
+    """Of two, one without noise."""
+    noisy, steady = contender(), contender()
+    rounds = itertools.count()
+
+    def one_round(contenders):
+        noisy.times.append(100 + 5 * (next(rounds) % 2))
+        steady.times.append(100.0)
+
+    race([steady, noisy], one_round, SimulatedGpu(), until=60.0)
+    certain = len(noisy.times)
+    assert noisy.standard_error <= 0.005 * noisy.ms and 10 < certain < 200
+    del noisy.times[-1]
+    assert noisy.standard_error > 0.005 * noisy.ms
 
 
 class Killed(BaseException):

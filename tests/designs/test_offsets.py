@@ -34,27 +34,50 @@ def spread(flat, t, start):
 
 
 @pytest.mark.parametrize("library, op, design", designs())
-def test_offsets_beyond_32_bits(library, op, design, far):
+@pytest.mark.parametrize("first", (True, False), ids=("first operand and result", "other operands"))
+def test_offsets_beyond_32_bits(library, op, design, first, far):
+    """The other operands have kernels of their own, which pack them or lay them out."""
     dtype, options = taken(library, op, design)
+    product = ((3, 5), (5, 6)) if first else ((5, 3), (3, 6))  # the third of three rows is beyond 32 bits
     shapes = {
-        "gemm": ((5, 7), (7, 6)),
+        "gemm": product,
         "gemv": ((5, 8), (8,)),
         "conv2d": ((3, 2, 6, 5), (4, 2, 3, 3)),
         "conv2d_input": (Size((3, 2, 6, 5)), (4, 2, 3, 2), (3, 4, 4, 4)),
         "conv2d_weight": ((3, 2, 6, 5), Size((4, 2, 3, 2)), (3, 4, 4, 4)),
         "conv2d_bias": ((3, 4, 4, 4),),
-        "matmul": ((5, 7), (7, 6)),
+        "matmul": product,
     }
     suitable, _ = suited(library, op, design, shapes[op])
     args = built(suitable, functools.partial(random, dtype=dtype))
     near = prepare(op, *args, **options)
-    first = next(i for i, value in enumerate(args) if isinstance(value, torch.Tensor))
-    far_args = [spread(far, value, 0) if i == first else value for i, value in enumerate(args)]
-    out = spread(far, torch.full(near.result.shape, torch.nan, dtype=dtype), 1000)
-    call = prepare(op, *far_args, out=out, **options)
+    tensors = [i for i, value in enumerate(args) if isinstance(value, torch.Tensor)]
+    chosen = [i for i in (tensors[:1] if first else tensors[1:]) if args[i].shape[0] > 1]
+    if not chosen:
+        pytest.skip("it has no other operand of several rows")
+    far_args = [spread(far, value, i * 2**20) if i in chosen else value for i, value in enumerate(args)]
+    out = torch.full(near.result.shape, torch.nan, dtype=dtype)
+    call = prepare(op, *far_args, out=spread(far, out, 1000) if first else out, **options)
     assert call.problem.wide and not near.problem.wide
     library.run(call, design)
     verdict = library.judge(call, design, None, *args, **options)
+    assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("library, op, design", designs("matmul"))
+@pytest.mark.parametrize("which", ("a", "b"))
+def test_offsets_of_batches_beyond_32_bits(library, op, design, which, far):
+    """And in the kernels that pack operands, split them into planes, or look for the largest of each row."""
+    dtype, options = taken(library, op, design)
+    near = {"a": random(3, 5, 7, dtype=dtype), "b": random(3, 7, 6, dtype=dtype)}
+    given = near | {which: spread(far, near[which], 0)}
+    call = prepare(op, *given.values(), **options)
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    if why := chosen.refuses(call.problem, library.target(call.result.device)):
+        pytest.skip(why)
+    assert call.problem.wide
+    library.run(call, design)
+    verdict = library.judge(call, design, None, *near.values(), **options)
     assert verdict.ok, verdict
 
 
@@ -85,6 +108,28 @@ def test_offsets_beyond_32_bits_on_tensor_cores(far, math, channels_inside):
     CUDA.run(call, "implicit_gemm", {"MATH": math, "BM": 64, "BN": 64, "SPLITS": 3})
     verdict = CUDA.judge(call, "implicit_gemm", None, x, (8, 8, 3, 2), grad)
     assert verdict.ok, verdict
+
+
+@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8), ("depthwise_channels", 8)])
+@pytest.mark.parametrize("far_one", (0, 1, None), ids=("image", "filters", "result"))
+@pytest.mark.parametrize("channels_inside", (False, True))
+def test_offsets_beyond_32_bits_of_grouped_convolutions(far, design, groups, far_one, channels_inside):
+    near = random(2, 8, 9, 5), random(8, 8 // groups, 3, 3)
+    near = [t.contiguous(memory_format=torch.channels_last) if channels_inside else t for t in near]
+    args = [far_apart(far, t) if i == far_one else t for i, t in enumerate(near)]
+    out = prepare("conv2d", *near, stride=2, groups=groups).result
+    out = far_apart(far, out) if far_one is None else out
+    call = prepare("conv2d", *args, stride=2, groups=groups, out=out.fill_(torch.nan))
+    assert call.problem.wide
+    LIBRARY.run(call, design)
+    verdict = LIBRARY.judge(call, design, None, *near, stride=2, groups=groups)
+    assert verdict.ok, verdict
+
+
+def far_apart(flat, t):
+    """A copy whose first dimension is so far strided, and whose others lie as they do in t."""
+    moved = flat.as_strided(t.shape, ((2**31 + 2**28) // (t.shape[0] - 1), *t.stride()[1:]), 0)
+    return moved.copy_(t)
 
 
 def test_when_offsets_need_64_bits():

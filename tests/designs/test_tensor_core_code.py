@@ -2,11 +2,13 @@
 waits for the previous one (as some did with Triton 3.6.0)."""
 
 import json
+import re
 
 import pytest
 
 from tests.compiler import printed
 from tests.harness import short, thorough
+from tritonkernels.numerics import FP8_SLICE
 
 # Prints [design, precision, layout of B, opcodes, hot loop] for the "first" or "all" (argv[2]) configs of each call.
 COMPILE = """
@@ -37,6 +39,24 @@ for name in sys.argv[3:]:
                 (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
                 opcodes = sorted({text.split()[0] for _, text in code.instructions})
                 print(json.dumps([name, precision, layout, opcodes, code.hot_loop()]), flush=True)
+"""
+
+# Prints [design, how it accumulates, the products of fp8 in its TTGIR] of each design that takes them.
+COMPILE_FP8 = """
+import json, torch
+from perf.offline import compile_launch
+from tritonkernels.launch import LIBRARY
+from tritonkernels.matmul import prepare
+from tritonkernels.target import Target
+
+target, matrix = Target.named("sm_90"), torch.empty(4096, 4096, dtype=torch.float8_e4m3fn, device="meta")
+for accumulate in (None, "fast"):
+    call = prepare(matrix, matrix.t(), precision="fp8", accumulate=accumulate)
+    for design in (d for d in LIBRARY.designs("matmul") if d.refuses(call.problem, target) is None):
+        config = next(iter(design.configs(call.problem, target)))
+        *_, launch = (x for x in design.launches(call.problem, config, *call.parts[0]) if {"a", "b"} <= x.values.keys())
+        lines = compile_launch(launch, target).asm["ttgir"].splitlines()
+        print(json.dumps([design.name, accumulate, [line for line in lines if "warp_group_dot %" in line]]), flush=True)
 """
 
 # Prints [design, precision, matrix instructions, bytes of scratch, bytes of shared memory] of each kernel for an MI300.
@@ -104,6 +124,21 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     for design, precision, layout, _, loop in found:
         products = sum(n for opcode, n in loop.items() if opcode.startswith(("HGMMA", "QGMMA", "IGMMA")))
         assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)
+
+
+def test_sums_of_fp8_leave_the_tensor_cores_of_hopper_after_a_slice():
+    """There they have few bits. So after numerics.FP8_SLICE products they are added in fp32, by Triton or by the design, whose
+    next product then begins anew; unless the caller asks for fast ones."""
+    found = machine_code(COMPILE_FP8)
+    designs = {"pipelined", "persistent", "warp_specialized", "split_k", "stream_k"}
+    assert {design for design, accumulate, _ in found if accumulate is None} == designs
+    for design, accumulate, products in found:
+        limits, begin_anew = set(), set()
+        for product in products:
+            limits.add(int(re.search(r"maxNumImpreciseAcc = (\d+)", product)[1]))
+            operand = re.search(r": !ttg.memdesc<\d+x(\d+)x", product)[1]
+            begin_anew.add(re.search(r"%false\w* {", product) is not None and int(operand) <= FP8_SLICE)
+        assert products and (max(limits) <= FP8_SLICE or begin_anew == {True}) == (accumulate is None), (design, accumulate)
 
 
 @thorough

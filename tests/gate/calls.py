@@ -39,6 +39,11 @@ RAGGED_IMAGES = (
     ((2, 5, 9, 21), (7, 5, 1, 1), {}),
     ((2, 5, 9, 21), (5, 1, 3, 3), {"groups": 5, "padding": 1}),
 )
+WHOLE_IMAGES = (  # channels in whole vectors
+    ((2, 16, 5, 9), (16, 16, 3, 3), {"padding": 1}),
+    ((2, 16, 5, 9), (16, 16, 1, 1), {}),
+    ((2, 16, 5, 9), (16, 1, 3, 3), {"groups": 16, "padding": 1}),
+)
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ def _conv2d(dtype, options):
         "smallest": ([call(*geometry) for geometry in SMALLEST_IMAGES], BOTH),
         "ragged": ([call(*geometry) for geometry in RAGGED_IMAGES], BOTH),
         "ragged, channels_last": ([call(*geometry, _channels_last) for geometry in RAGGED_IMAGES], BOTH),
+        "whole vectors that are not aligned": ([call(*geometry, _one_element_further) for geometry in WHOLE_IMAGES], NEW),
         "no products": ([call((1, 0, 5, 5), (3, 0, taps, taps), {}) for taps in (2, 3, 1)], NEW),
     }
 
@@ -180,6 +186,7 @@ def _gradient(operands, empty):
             "smallest": ([call(*geometry) for geometry in SMALLEST_IMAGES], BOTH),
             "ragged": ([call(*geometry) for geometry in RAGGED_IMAGES], BOTH),
             "ragged, channels_last": ([call(*geometry, _channels_last) for geometry in RAGGED_IMAGES], BOTH),
+            "whole vectors that are not aligned": ([call(*geometry, _one_element_further) for geometry in WHOLE_IMAGES], NEW),
             "no products": ([call(*geometry) for geometry in empty], NEW),
         }
 
@@ -198,6 +205,12 @@ def _moderate(*shape, dtype):
 
 def _channels_last(t):
     return t.contiguous(memory_format=torch.channels_last)
+
+
+def _one_element_further(t):
+    """channels_last, one element past an aligned address."""
+    t = _channels_last(t) if t.ndim == 4 else t
+    return t.new_empty(t.numel() + 1).as_strided(t.shape, t.stride(), 1).copy_(t)
 
 
 NO_OUTPUT_CHANNELS = [((1, 5, 5, 5), (0, 5, taps, taps), {}) for taps in (2, 3, 1)]

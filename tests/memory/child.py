@@ -62,6 +62,7 @@ def main(which, package, designs):
         op, _, design = entry.partition("/")
         torch.manual_seed(0)
         refuses = {d.name: d for d in library.designs(op)}[design].refuses
+        ran = 0
         for i, (operands, kwargs) in enumerate(calls(library, op, design)):
             if refuses(prepare(op, *operands, **kwargs).problem, library.target(torch.device("cpu"))):
                 continue
@@ -74,6 +75,9 @@ def main(which, package, designs):
                 verdict = library.judge(call, design, None, *operands, **kwargs)
                 if not verdict.ok:
                     sys.exit(f"wrong: {verdict}")
+                ran += 1
+        if not ran:
+            sys.exit(f"{entry} refuses every call: add one that it takes")
         print("DONE", entry, flush=True)
 
 

@@ -34,6 +34,8 @@ CALLS = (
     ((1, 3, 13, 24), (5, 3, 2, 3), {"stride": (2, 1), "dilation": (1, 2)}),
     ((1, 1, 4, 8), (1, 1, 4, 8), {}),
 )
+OF_SOME = (((2, 4, 9, 16), (4, 1, 3, 3), {"groups": 4}), ((2, 4, 9, 16), (6, 4, 1, 1), {}))  # which take none of the others
+SQUARE_OR_DEPTHWISE = ("winograd", "depthwise_channels", "matmul.cuda_cores", "matmul.pipelined")
 
 
 @every_design
@@ -42,9 +44,14 @@ CALLS = (
 def test_types(library, op, design, device, dtype):
     """fp16 is covered by generated calls (tests/properties)."""
     available_on(library, device)
-    for (image, filters, options), layout in zip(CALLS, (lambda t: t, channels_last, first_dim_inside)):
+
+    def run(image, filters, options, layout):
         input, weight, bias = (random(*shape, dtype=dtype, device=device) for shape in (image, filters, filters[:1]))
-        run_where_taken(library, op, design, layout(input), weight, bias, **options)
+        return run_where_taken(library, op, design, layout(input), weight, bias, **options)
+
+    taken = [run(*call, layout) for call, layout in zip(CALLS, (lambda t: t, channels_last, first_dim_inside))]
+    of_float32 = design == "matmul.cuda_cores" or (design == "register_blocked" and dtype == torch.float64)
+    assert any(taken) or any(run(*call, channels_last) for call in OF_SOME) or (library is LIBRARIES[0] and of_float32)
 
 
 @every_design
@@ -52,9 +59,11 @@ def test_types(library, op, design, device, dtype):
 def test_every_width_of_filter(library, op, design, device):
     """Some designs walk a row of taps four at a time, with a remainder; rows of 71 and 72 results end inside tiles."""
     available_on(library, device)
+    taken = []
     for s in range(1, 10):
         input, weight = random(1, 2, 18, 71 + s % 2, device=device), random(3, 2, 2, s, device=device)
-        run_where_taken(library, op, design, input, weight, padding=(0, s // 2))
+        taken.append(run_where_taken(library, op, design, input, weight, padding=(0, s // 2)))
+    assert any(taken) != (design in SQUARE_OR_DEPTHWISE)
 
 
 def one_element_further(image):
@@ -82,8 +91,9 @@ def test_depthwise_channels_side_by_side(library, op, design, channels, taps, op
     available_on(library, device)
     input = channels_last(random(2, channels, 11, 7, dtype=dtype, device=device))
     weight, bias = random(channels, 1, *taps, dtype=dtype, device=device), random(channels, dtype=dtype, device=device)
-    run_where_taken(library, op, design, input, weight, bias, groups=channels, **options)
+    taken = run_where_taken(library, op, design, input, weight, bias, groups=channels, **options)
     run_where_taken(library, op, design, one_element_further(input), weight, groups=channels, **options)
+    assert taken or (design == "depthwise_channels" and taps == (9, 3)), "a column that is too long to unroll"
 
 
 @pytest.mark.parametrize("library, op, design", DEPTHWISE)

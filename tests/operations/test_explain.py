@@ -161,9 +161,11 @@ def test_config_follows_the_problem_s_size():
 def test_nothing_is_launched_for_an_empty_result(package, shape):
     m, n, k = shape
     a, b = torch.zeros(m, k, device=DEVICE), torch.zeros(k, n, device=DEVICE)
-    for design in package.designs("gemm"):
-        if design.refuses(tritonkernels.gemm.__globals__["prepare"](a, b).problem, package.LIBRARY.target(a.device)) is None:
-            assert package.explain("gemm", a, b, design=design.name)["grid"] == []
+    problem, target = prepare("gemm", a, b).problem, package.LIBRARY.target(a.device)
+    willing = [design.name for design in package.designs("gemm") if design.refuses(problem, target) is None]
+    assert len(willing) > 2
+    for design in willing:
+        assert package.explain("gemm", a, b, design=design)["grid"] == []
 
 
 def operands_of(op):

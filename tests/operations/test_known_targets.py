@@ -48,6 +48,24 @@ DRIVERS = {  # what the drivers call them
 }
 
 
+DATA_SHEETS = {  # SMs, boost clock in MHz, GB/s of DRAM: the table once more, by other figures
+    "titan_v": (80, 1455, 653), "v100": (80, 1530, 900), "v100s": (80, 1597, 1134), "rtx_2080": (46, 1710, 448),
+    "t4": (40, 1590, 320), "a100": (108, 1410, 2039), "rtx_3090": (82, 1695, 936), "rtx_3080": (68, 1710, 760),
+    "rtx_a6000": (84, 1800, 768), "a40": (84, 1740, 696), "a10": (72, 1695, 600), "a10g": (80, 1710, 600),
+    "rtx_4090": (128, 2520, 1008), "rtx_4080": (76, 2505, 717), "rtx_4080_super": (80, 2550, 736),
+    "rtx_6000_ada": (142, 2505, 960), "l40s": (142, 2520, 864), "l40": (142, 2490, 864), "l4": (58, 2040, 300),
+    "h200": (132, 1980, 4800), "h100": (132, 1980, 3350), "h100_pcie": (114, 1755, 2000), "gh200": (132, 1980, 4000),
+    "b200": (148, 1965, 8000), "gb200": (152, 2062, 8000), "rtx_5090": (170, 2407, 1792), "mi300x": (304, 2100, 5300),
+    "mi325x": (304, 2100, 6000), "mi300a": (228, 2100, 5300),
+}  # fmt: skip
+BY_ARCHITECTURE = {  # FLOP of fp16 that an SM's tensor cores do a clock; KB of shared memory, threads and blocks of an SM
+    70: (1024, 96, 2048, 32), 75: (1024, 64, 1024, 16), 80: (2048, 164, 2048, 32), 86: (1024, 100, 1536, 16),
+    89: (1024, 100, 1536, 24), 90: (4096, 228, 2048, 32), 100: (8192, 228, 2048, 32), 120: (1024, 100, 1536, 24),
+    0: (2048, 64, 2048, 32),
+}  # fmt: skip
+GEFORCES = {"rtx_2080", "rtx_3090", "rtx_3080", "rtx_4090", "rtx_4080", "rtx_4080_super", "rtx_5090"}
+
+
 @pytest.fixture
 def live(monkeypatch):
     """live(name, sms, known): the Target of a GPU of that name and number of SMs, of a known one's architecture."""
@@ -78,6 +96,55 @@ def test_figures_fit_together(target):
     assert rates[1] and sorted(filter(None, rates)) == [rate for rate in rates if rate]
     assert target.peak("bf16") == (target.peak("fp16") if not 0 < target.arch < 80 else None)
     assert target.peak("fp64") <= target.peak("ieee")
+
+
+@pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
+def test_figures_are_those_of_the_data_sheet_and_the_architecture(target):
+    """A peak is SMs x clock x FLOP a clock. With sums in fp32, GeForces and two more have half of the tensor cores' rate."""
+    sms, megahertz, bandwidth = DATA_SHEETS[target.name]
+    flop, shared, threads, blocks = BY_ARCHITECTURE[target.arch]
+    found = target.sms, round(target.dram_bandwidth / 1e9), target.shared_per_sm, target.threads_per_sm, target.blocks_per_sm
+    assert found == (sms, bandwidth, shared * 1024, threads, blocks)
+    per_second = sms * megahertz * 1e6
+    assert target.peak("ieee") == pytest.approx(per_second * 2 * FP32_LANES.get(target.arch, 128), rel=0.015)
+    half_rate = target.name in GEFORCES | {"a10g", "l40"}
+    clocks = target.peak("fp16") / (per_second * flop / (1 + half_rate))
+    assert 0.91 < clocks < 1.015, "tensor cores may clock lower"
+
+
+@pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
+def test_precisions_are_multiples_of_each_other(target):
+    geforce = 1 + (target.name in GEFORCES)  # int8 has its full rate
+    for precision, other, times in (
+        ("tf32", "fp16", 1 / 2),
+        ("fp8", "fp16", 2),
+        ("int8", "fp16", 2 * geforce),
+        ("int4", "int8", 1 if target.arch == 90 else 2),
+        ("b1", "int4", 4),
+    ):
+        if precision in target.peaks:
+            assert target.peak(precision) == pytest.approx(times * target.peak(other), rel=0.025), precision
+    expected = {
+        "tf32": target.arch >= 80, "fp8": target.arch >= 89, "int8": target.arch >= 75, "int4": 75 <= target.arch <= 90,
+        "b1": target.arch == 80,
+    }  # fmt: skip
+    assert target.vendor == "amd" or {name: name in target.peaks for name in expected} == expected
+    share = {70: 1 / 2, 75: 1 / 32, 80: 1, 90: 1, 100: 1 / 2, 0: 1}.get(target.arch, 1 / 64)  # by tensor cores, where they can
+    assert target.peak("fp64") == pytest.approx(share * target.peak("ieee"), rel=0.02)
+
+
+def test_split_modes_are_several_products():
+    h200 = Target.named("h200")
+    products = {
+        "tf32x3": 3 / 494,
+        "fp16x3": 3 / 989,
+        "bf16x6": 6 / 989,
+        "bf16x9": 9 / 989,
+        "uint8": 1 / 1979,
+        "uint4": 1 / 1979,
+    }
+    for precision, share in products.items():
+        assert h200.peak(precision) == pytest.approx(1e12 / share)
 
 
 def test_a_gpu_is_known_by_its_driver_s_name(live):
@@ -202,7 +269,8 @@ def test_a_stranger_gets_none(name):
 def test_every_known_gpu_gets_a_default(library, op):
     """A float32 call of each operation: chosen, not compiled."""
     problem = prepare(op, *built(SMALL[op], lambda *shape: torch.empty(shape, device="meta"))).problem
-    for target in GPUS:
-        if library.misses(target) is None:
-            design, config = library.choose(problem, target)
-            assert design.refuses(problem, target) is None and config in list(design.configs(problem, target)), target.name
+    served = [target for target in GPUS if library.misses(target) is None]
+    assert len(served) == len(GPUS) - 3 * (library.package == "cuda_reference"), "all but AMD's"
+    for target in served:
+        design, config = library.choose(problem, target)
+        assert design.refuses(problem, target) is None and config in list(design.configs(problem, target)), target.name

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -40,6 +41,39 @@ class Counted:
 
     def learn(self, *about):
         return self.repeats.learn(*about)
+
+
+class Found(Exception):
+    """The name of the module that is looked for."""
+
+
+def test_the_module_s_name_follows_every_input(monkeypatch, tmp_path):
+    def found(name, suffix):
+        raise Found(name)
+
+    monkeypatch.setattr(native.cache, "find", found)
+    shutil.copytree(native.SOURCE.parent, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(native, "SOURCE", tmp_path / native.SOURCE.name)
+
+    def name():
+        with pytest.raises(Found) as looked_for:
+            native.load.__wrapped__()
+        return str(looked_for.value)
+
+    names = [name()]
+    assert name() == names[0]
+    files = [path for path in tmp_path.iterdir() if path.suffix in (".h", ".cpp")]
+    for path in files:
+        path.write_text(path.read_text() + "\n")
+        names.append(name())
+    for where, what, value in (
+        (native, "FLAGS", (*native.FLAGS, "-g")), (torch, "__version__", "9.9"), (sys, "version", "4.0"),
+    ):  # fmt: skip
+        monkeypatch.setattr(where, what, value)
+        names.append(name())
+    monkeypatch.setenv("CXX", "g++ -m64")
+    names.append(name())
+    assert len(files) > 5 and len(set(names)) == len(names) == len(files) + 5
 
 
 def learn(repeats, values, makes, launches, result):

@@ -220,6 +220,16 @@ def test_dynamic_shared_memory(run):
     assert out[-1].isnan(), "shared memory that nobody wrote is a NaN"
 
 
+def test_what_lies_behind_dynamic_shared_memory(run):
+    """After a launch that had all of it."""
+    run("dynamic", (1,), (128,), torch.randn(227 * 256 - 1), torch.zeros(227 * 256), 227 * 256 - 1, shared=227 * 1024)
+    values, out = torch.randn(63), torch.zeros(64)
+    run("dynamic", (1,), (64,), values, out, 63, shared=63 * 4)
+    assert torch.equal(out[:-1], values.flip(0)) and out[-1].isnan(), "the last number is read from behind"
+    with pytest.raises(RuntimeError, match="byte 248 of dynamic shared memory was written, and the launch asked for 248"):
+        run("dynamic", (1,), (64,), values, out, 63, shared=62 * 4)
+
+
 def test_vectors(run):
     values = torch.randn(32, 4)
     out, halves = torch.zeros(32, 4), torch.zeros(32, 2)

@@ -42,7 +42,14 @@ def launch():
     def divide_once(out_ptr, by, REMAINDER: tl.constexpr):
         tl.store(out_ptr, 8 % by if REMAINDER else 8 // by)
 
-    kernels = {kernel.__name__: kernel for kernel in (store_box, copy, raise_all, swap, divide, divide_once)}
+    @triton.jit
+    def copy_in_vectors(x_ptr, out_ptr, step, first, last, RUN: tl.constexpr, MULTIPLE: tl.constexpr, CONSTANT: tl.constexpr):
+        i = tl.arange(0, 8)[:, None]
+        offsets = tl.multiple_of(tl.max_contiguous(first + i * step, (RUN, 1)), (MULTIPLE, 1))
+        mask = tl.max_constancy(i < last, (CONSTANT, 1))
+        tl.store(out_ptr + i, tl.load(x_ptr + offsets, mask=mask, other=7))
+
+    kernels = {k.__name__: k for k in (store_box, copy, raise_all, swap, divide, divide_once, copy_in_vectors)}
     copy.fn.__globals__.update(tl=tl)
 
     def launch(name, grid, *arguments):
@@ -116,6 +123,18 @@ def test_divisions_by_zero(launch):
         launch("divide_once", (1,), out, 3, remainder)
         with pytest.raises(LaunchError, match=r"divide_once failed .*an integer division by zero"):
             launch("divide_once", (1,), out, 0, remainder)
+
+
+def test_promises_hold_for_what_is_accessed(launch):
+    """max_contiguous alone says nothing false where what is contiguous is not said to be aligned."""
+    x, out = torch.arange(64, dtype=torch.int32), ints(8)
+    for *numbers, run, multiple, constant in ((1, 4, 8, 8, 4, 4), (1, 3, 8, 4, 1, 8), (3, 0, 0, 4, 4, 8), (2, 0, 8, 2, 1, 1)):
+        launch("copy_in_vectors", (1,), x, out, *numbers, run, multiple, constant)
+    for *numbers, run, multiple in ((1, 2, 8, 4, 4), (1, 2, 1, 4, 4), (2, 0, 8, 2, 2), (-1, 8, 8, 4, 4), (1, 4, 8, 4, 8)):
+        with pytest.raises(LaunchError, match=f"no runs of {min(run, multiple)} at multiples of {multiple} along dimension 0"):
+            launch("copy_in_vectors", (1,), x, out, *numbers, run, multiple, 1)
+    with pytest.raises(LaunchError, match="not constant in runs of 4 along dimension 0"):
+        launch("copy_in_vectors", (1,), x, out, 1, 0, 6, 1, 1, 4)
 
 
 @pytest.mark.parametrize("grid", [(0,), (3, 0)])

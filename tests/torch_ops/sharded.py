@@ -124,6 +124,9 @@ CASES = {
     "conv2d, batch in groups": Case(grouped, GROUPS, (0, None, None), 0),
     "conv2d, batch and groups": Case(grouped, GROUPS, ((0, 1), (None, 0), (None, 0)), (0, 1), mesh=(2, 2), own_groups=True),
     "conv2d, fewer groups than ranks": Case(functools.partial(_conv2d, groups=2), ((4, 8, 6, 6), (4, 4, 3, 3)), (1, 0), None),
+    "conv2d, groups that the second of two dimensions does not divide": Case(
+        functools.partial(_conv2d, groups=2), ((4, 8, 6, 6), (4, 4, 3, 3)), ((1, 1), (0, 0)), None, mesh=(2, 2)
+    ),
     "conv2d, pixels": Case(_conv2d, CONV, (2, None, None), None),
     "conv2d_input, batch": Case(_input, (CONV[1], (4, 4, 6, 6)), (None, 0), 0),
     "conv2d_input, input channels": Case(_input, (CONV[1], (4, 4, 6, 6)), (1, None), 1),

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+import cuda_reference
 from tests.torch_ops.samples import SAMPLES, both_packages, emulated, every_sample, loss, on_devices, pair_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.torch_ops import operator
@@ -38,6 +39,32 @@ def test_batches_of_gradients(package, name, device):
     argnums = tuple(range(len(tensors)))
     got, wanted = (torch.vmap(torch.func.grad(loss(f), argnums))(*tensors) for f in (pair.ours, pair.torchs))
     torch.testing.assert_close(got, wanted)
+
+
+ADDENDS = {  # the operands of a call, and addends that broadcast to its result
+    "gemm": (((4, 5), (5, 6)), ((6,), (4, 1), (1, 6), ())),
+    "gemv": (((4, 5), (3, 5)), ((4,), (3, 1), (1, 4), (1,), ())),
+    "matmul": (((3, 4, 5), (5, 6)), ((6,), (4, 1), (3, 1, 6), (1,), ())),
+}
+
+
+@pytest.mark.parametrize("others", list(itertools.product((False, True), repeat=2)))
+@pytest.mark.parametrize("op, shape", [(op, shape) for op, (_, shapes) in ADDENDS.items() for shape in shapes])
+def test_an_addend_of_fewer_dimensions_may_have_the_batch(op, shape, others):
+    """Alone, too. The batch is as long as a dimension that it must not be taken for."""
+    call = {"gemm": cuda_reference.gemm, "gemv": cuda_reference.gemv, "matmul": addmm}[op]
+    operands, dims = ADDENDS[op][0], (*(0 if batched else None for batched in others), 0)
+    for size in (3, 4, 6):
+        tensors = [
+            torch.randn(*([size] if dim == 0 else []), *own, dtype=torch.float64) for own, dim in zip((*operands, shape), dims)
+        ]
+        got = torch.vmap(call, dims)(*tensors)
+        one_by_one = [call(*(t if dim is None else t[i] for t, dim in zip(tensors, dims))) for i in range(size)]
+        torch.testing.assert_close(got, torch.stack(one_by_one))
+
+
+def addmm(a, b, c):
+    return cuda_reference.matmul(a, b, c=c)
 
 
 @both_packages

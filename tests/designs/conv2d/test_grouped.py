@@ -1,6 +1,5 @@
 """conv2d's `grouped`: its lanes, runs, vectors and packed taps, beyond the tests of every design."""
 
-import dataclasses
 import json
 
 import pytest
@@ -65,7 +64,8 @@ def test_runs_slide_for_every_stride(device, layout, steps, dilation):
         options = {"stride": stride, "dilation": apart, "padding": (2, 1), "groups": 2}
         run_checked(LIBRARY, "conv2d", "grouped", layout(image), weight, **options)
         for design in ("depthwise", "depthwise_channels", "grouped"):
-            run_where_taken(LIBRARY, "conv2d", design, layout(image), weight[:, :1], **(options | {"groups": 8}))
+            taken = run_where_taken(LIBRARY, "conv2d", design, layout(image), weight[:, :1], **(options | {"groups": 8}))
+            assert taken or design == "depthwise_channels", "which takes no long columns"
 
 
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float64), ids=str)
@@ -100,23 +100,6 @@ def test_depthwise_of_long_columns_in_several_blocks(device):
     available_on(LIBRARY, device)
     image, weight = random(1, 72, 45, 35, device=device), random(72, 1, 9, 2, device=device)
     run_checked(LIBRARY, "conv2d", "depthwise", channels_last(image), weight, groups=72)
-
-
-@pytest.mark.parametrize("design, groups", [("grouped", 1), ("grouped", 2), ("depthwise", 8), ("depthwise_channels", 8)])
-@pytest.mark.parametrize("layout", (nchw, channels_last))
-@on_devices
-def test_offsets_of_64_bits(device, layout, design, groups):
-    """The kernel for large tensors, on a small one."""
-    available_on(LIBRARY, device)
-    image, weight = layout(random(2, 8, 9, 5, device=device)), random(8, 8 // groups, 3, 3, device=device)
-    call = prepare("conv2d", image, weight, stride=2, groups=groups)
-    wide, chosen = dataclasses.replace(call.problem, wide=True), DESIGNS[design]
-    call.result.fill_(torch.nan)
-    for launch in chosen.launches(wide, next(iter(chosen.configs(wide, LIBRARY.target(image.device)))), *call.parts[0]):
-        assert launch.values["WIDE"]
-        launch.run()
-    verdict = numerics.judge(call.problem, call.result, image, weight, stride=2, groups=groups)
-    assert verdict.ok, verdict
 
 
 def problem(image, weight, **options):

@@ -2,8 +2,9 @@
 
 Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
 NaN at once and arrives at some later choice. A product by wgmma reads its operands when a wait makes it end, and no earlier. So
-a missing wait, or a place that is given back too early, is a wrong result, and a wait for nothing is an error. What warps of a
-partition owe each other (barrier, fences) is not modelled.
+a missing wait, or a place that is given back too early, is a wrong result, and a wait for nothing is an error. What cp.async
+copies lands in its wait. What is promised to the compiler (multiple_of, max_contiguous) is checked. What warps of a partition
+owe each other (barrier, fences) is not modelled.
 """
 
 import random
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+LAYOUTS = "NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout", "DotOperandLayout"
 PATIENCE = 20000  # choices in which nothing happens
 
 
@@ -65,8 +67,15 @@ class Shared(NamedTuple):
     def permute(self, order):
         return Shared(self.values.transpose(order))
 
+    def slice(self, first, count):
+        assert 0 <= first <= first + count <= len(self.values), "outside of the slice"
+        return Shared(self.values[first : first + count])
+
     def store(self, tile):
         self.values[...] = tile
+
+    def load(self, layout):
+        return tensor(self.values.copy())
 
 
 class Barrier:
@@ -99,9 +108,10 @@ class Sum(NamedTuple):
 class Program:
     """One program of a kernel."""
 
-    def __init__(self, number, programs, seed):
-        self.number, self.programs, self.random = number, programs, random.Random(seed)
+    def __init__(self, number, programs, warps, seed):
+        self.number, self.programs, self.warps, self.random = number, programs, warps, random.Random(seed)
         self.copies, self.errors, self.idle = [], [], 0
+        self.groups = [[]]  # of cp.async; the last one is not committed
         self.turn, self.alive, self.me = threading.Condition(), [0], 0
         self.own = threading.local()
 
@@ -185,6 +195,19 @@ class Program:
             box[tuple(map(slice, inside.shape))] = inside
             self.copies.append((place.values, box, barrier.values))
 
+    def copy(self, place, pointers, mask=True):
+        assert place.values.shape == pointers.offsets.shape
+        self.groups[-1].append((place.values, load(pointers, mask, 0)))
+        place.values[...] = numpy.nan
+
+    def commit(self):
+        self.groups.append([])
+
+    def wait_groups(self, pending):
+        while len(self.groups) - 1 > pending:
+            for place, values in self.groups.pop(0):
+                place[...] = values
+
     def multiply(self, a, b, acc, is_async=False):
         assert a.values.shape[1] == b.values.shape[0]
         self.pending().append(Sum(acc, a.values, b.values, []))
@@ -223,12 +246,26 @@ class Boxes(NamedTuple):
 
 def load(pointers, mask, other):
     offsets, mask = numpy.broadcast_arrays(pointers.offsets, mask)
-    return tensor(numpy.where(mask, pointers.base[numpy.where(mask, offsets, 0)], pointers.base.dtype.type(other)))
+    values = numpy.full(mask.shape, other, pointers.base.dtype)
+    assert (offsets[mask] >= 0).all()
+    values[mask] = pointers.base[offsets[mask]]
+    return tensor(values)
 
 
 def store(pointers, values, mask):
     offsets, mask, values = numpy.broadcast_arrays(pointers.offsets, mask, values)
     pointers.base[offsets[mask]] = values[mask]
+
+
+def multiple_of(values, number):
+    assert (numpy.asarray(values)[::number] % number == 0).all(), f"runs that begin at no multiple of {number}"
+    return values
+
+
+def max_contiguous(values, number):
+    runs = numpy.asarray(values).reshape(-1, number)
+    assert (runs == runs[:, :1] + numpy.arange(number)).all(), f"no runs of {number}"
+    return values
 
 
 def _fakes(program):
@@ -237,23 +274,33 @@ def _fakes(program):
         program_id=lambda axis: program.number,
         num_programs=lambda axis: program.programs,
         cdiv=lambda a, b: -(-a // b),
-        arange=lambda first, end, layout: numpy.arange(first, end),
+        arange=lambda first, end, layout: tensor(numpy.arange(first, end)),
         zeros=lambda shape, dtype, layout: tensor(numpy.zeros(shape, numpy.float32)),
         static_range=range,
         load=load,
         store=store,
         float32=numpy.float32,
+        float64=numpy.float64,
         int64=numpy.int64,
+        cast=lambda number, dtype: dtype(number),
+        minimum=numpy.minimum,
+        maximum=max,
+        multiple_of=multiple_of,
+        max_contiguous=max_contiguous,
+        num_warps=lambda: program.warps,
+        dot_fma=lambda a, b, acc: tensor(acc + a @ b),
         constexpr=None,
         allocate_shared_memory=program.allocate,
         warp_specialize=program.warp_specialize,
-        **dict.fromkeys(("NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout"), lambda *_: None),
+        **dict.fromkeys(LAYOUTS, lambda *_: None),
     )
     methods = {name: getattr(program, name) for name in ("wait", "arrive", "expect", "init")}
     mbarrier = types.SimpleNamespace(MBarrierLayout=lambda: "barriers", **methods)
     products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end}
-    nothing = dict.fromkeys(("barrier", "fence_async_shared"), lambda: None)
-    return {"gl": gl, "mbarrier": mbarrier, "load_box": program.load_box, **products, **nothing}
+    nothing = dict.fromkeys(("barrier", "fence_async_shared", "wait_for_earlier_kernels"), lambda: None)
+    async_copy = types.SimpleNamespace(commit_group=program.commit, wait_group=program.wait_groups)
+    copies = {"load_box": program.load_box, "copy_async": program.copy, "async_copy": async_copy}
+    return {"gl": gl, "mbarrier": mbarrier, **copies, **products, **nothing}
 
 
 def _in_python(function, fakes):
@@ -280,11 +327,19 @@ def _argument(value):
     return getattr(value, "value", value)
 
 
+def call(function, *arguments, warps=4):
+    """What a device function returns in a program that is alone, and has no partitions."""
+    program = Program(0, 1, warps, seed=0)
+    result = _in_python(function, _fakes(program))(*map(_argument, arguments))
+    assert not any(program.groups), "a copy that nobody waits for"
+    return result
+
+
 def run(launch, seed=0):
     """All programs of a launch, one after the other."""
     for number in range(launch.grid[0]):
-        program = Program(number, launch.grid[0], seed + number)
+        program = Program(number, launch.grid[0], launch.config.num_warps, seed + number)
         kernel = _in_python(launch.kernel, _fakes(program))
         program.own.number = 0
         kernel(*map(_argument, launch.values.values()))
-        assert not program.copies, "a copy that nobody waits for"
+        assert not program.copies and not any(program.groups), "a copy that nobody waits for"

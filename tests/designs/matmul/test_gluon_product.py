@@ -4,11 +4,14 @@ there are. On a GPU every tile in every layout, with and without splits: sums of
 import pytest
 import torch
 
+from tests.designs.matmul import gluon_threads
 from tests.designs.matmul.exact import computed, of_four_parts
 from tests.harness import available_on, offset_by_one, padded, prepare, short, small_integers, transposed
 from tritonkernels.config import config_of
+from tritonkernels.gemm.parts.gluon_tile import Operand, Staging
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import cuda_cores, dmma
+from tritonkernels.matmul.parts import gluon_product
 from tritonkernels.matmul.split_k import ROOMY
 from tritonkernels.target import Target
 
@@ -20,6 +23,19 @@ OF_DESIGNS = pytest.mark.parametrize("module", DTYPES, ids=lambda module: module
 def problem(module, m, n, k, *batch):
     operands = (torch.empty(*batch, *shape, dtype=DTYPES[module], device="meta") for shape in ((m, k), (k, n)))
     return prepare("matmul", *operands).problem
+
+
+@pytest.mark.parametrize("word", (1, 4), ids=("single floats", "quads"))
+@pytest.mark.parametrize("length", (0, 1, 31, 32, 33, 64, 65, 130, 200))
+@pytest.mark.parametrize("stages", (2, 3, 4))
+def test_each_slice_is_multiplied_once_it_has_arrived(stages, length, word):
+    """In an emulation whose copies land as late as they may: no CPU runs the kernel. Rows beyond A and B come once more."""
+    a, b = small_integers(20, 256), small_integers(256, 12)
+    how = Staging(stages, None, None, None, None, None)
+    operands = Operand(a, 1, 256, 20), Operand(b, 12, 1, 12)
+    product = gluon_product._tile_product
+    acc = gluon_threads.call(product, *operands, 0, 0, length, how, gluon_product.Words(word, word), 32, 16, 32, True)
+    assert torch.equal(torch.from_numpy(acc)[:20, :12], a[:, :length] @ b[:length])
 
 
 @OF_DESIGNS

@@ -126,6 +126,28 @@ def test_a_design_that_stops_working_once_it_was_checked_is_caught(timed):
     assert (row.median_ms, row.ratio_to_torch) == (None, None)
 
 
+def test_every_timed_run_has_other_operands_and_a_poisoned_result(timed):
+    """Else a kernel could keep what it once computed, or do nothing."""
+    seen = []
+
+    def noting(problem, a, x, y, out):
+        seen.append((bool(out.isnan().all()), *(float(t.double().sum()) for t in (a, x))))
+        right(problem, a, x, y, out)
+
+    assert timed(noting)["stand_in"].ok
+    poisoned, *sums = zip(*seen)
+    assert all(poisoned) and len(seen) > 4, "the first run, three timed ones, the check of the last"
+    assert all(len(set(of_tensor)) == len(seen) for of_tensor in sums)
+
+
+def test_a_result_of_its_own_is_poisoned_too():
+    result = torch.zeros(4)
+    entry = comparison.Entry(None, None, Output(result), lambda: result, writes_out=False, transform=None)
+    entry.run()
+    entry.poison()
+    assert result.isnan().all() and entry.output.tensor.isnan().all()
+
+
 def test_a_fault_while_timing_fails_the_rows(timed):
     calls = []
 

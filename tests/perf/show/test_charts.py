@@ -79,6 +79,7 @@ def test_the_text_on_each_colour_from_behind_to_ahead_is_legible(theme):
 
 def test_the_text_of_the_page_and_of_its_code_is_legible():
     own, shared = (themes(css) for css in ((pages.FOLDER / "page.css").read_text(), palette.css()))
+    assert len(own) == len(shared) == 2, "a light and a dark one"
     for colours in (of_page | of_all for of_page, of_all in zip(own, shared, strict=True)):
         texts = [colours[name] for name in ("text", "faint", "link", "math", "shared")]
         assert min(contrast(text, colours[under]) for text in texts for under in ("page", "panel")) > 4.5

@@ -1,0 +1,25 @@
+// What common/launch.cuh and tensor_map.cuh tell CUDA, for test_host_code.py.
+
+#include "common/launch.cuh"
+#include "common/tensor_map.cuh"
+
+void kernel(float, long) {}
+
+template <class Call> void tried(const Call& call) {
+    try {
+        call();
+    } catch (const std::exception& error) {
+        std::printf("[\"error\", \"%s\"]\n", error.what());
+    }
+}
+
+int main() {
+    const auto launched = [](size_t bytes, bool overlaps) {
+        launch(&kernel, {1, 2, 3}, {4, 5, 6}, bytes, overlaps, reinterpret_cast<void*>(77), 0.5, 8);
+    };
+    for (size_t bytes : {0, 47 * 1024, 47 * 1024 + 1, 232448, 232449}) tried([&] { launched(bytes, bytes == 0); });
+    for (long size : {1, 2, 4}) tried([&] { encode({4096, size, 0, {2, 3, 5}, {960, 320}, {64, 128 / size}}); });
+    tried([] { encode({4096, 4, 1, {2, 3, 5}, {960, 36}, {64, 32}}); });
+    for (int i : {0, 1, 2}) tried([&] { encode({1, 2, 0, {i != 0, i != 1, i != 2}, {8, 8}, {1, 8}}); });
+    tried([&] { encode({4097, 2, 0, {1, 1, 1}, {8, 8}, {1, 8}}); });
+}

@@ -1,0 +1,69 @@
+"""Broken checks of arguments."""
+
+from tests.mutants.mutant import of
+
+TESTS = "test_every_tensor"
+MUTANTS = [
+    *of(
+        "tritonkernels/conv2d/parts/prepare.py",
+        TESTS,
+        ("out over bias", ", input=input, weight=weight, bias=bias)", ", input=input, weight=weight)"),
+        ("a bias of another device", 'ranks=(1,), like=("input", input))', "ranks=(1,))"),
+        ("a weight of another device", 'ranks=(4,), like=("input", input))', "ranks=(4,))"),
+    ),
+    *of(
+        "tritonkernels/conv2d_input/parts/prepare.py",
+        TESTS,
+        (
+            "out over the filter",
+            "memory_format, weight=weight, grad_output=grad_output)",
+            "memory_format, grad_output=grad_output)",
+        ),
+        ("a gradient of another device", ', like=("weight", weight))', ")"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/parts/prepare.py",
+        TESTS,
+        ("out over the gradient", "memory_format, input=input, grad_output=grad_output)", "memory_format, input=input)"),
+    ),
+    *of(
+        "tritonkernels/conv2d_bias/parts/prepare.py",
+        TESTS,
+        ("out over the gradient", "device, grad_output=grad_output)", "device)"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/prepare.py",
+        TESTS,
+        ("out over b", 'addend="c", a=a, b=b, c=c)', 'addend="c", a=a, c=c)'),
+    ),
+    *of(
+        "tritonkernels/gemv/parts/prepare.py",
+        TESTS,
+        ("a scale of any device", '        validate.same_device("scale", scale, "a", a)\n', ""),
+        ("x of another device", '    validate.same_device("x", x, "a", a)\n', ""),
+        ("out over the scale", "x=x, y=y, scale=scale)", "x=x, y=y)"),
+        (
+            "scales of any type",
+            '"scale", scale, dtypes=(torch.float32,)',
+            '"scale", scale, dtypes=(torch.float32, scale.dtype)',
+        ),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/prepare.py",
+        TESTS,
+        ("out over bias", '"bias": bias, "scale_a"', '"scale_a"'),
+        ("out over a scale", '"scale_a": scale_a, "scale_b": scale_b}', '"scale_a": scale_a}'),
+        ("scales of another device", '    validate.same_device(argument, value, "a", a)\n', ""),
+        ("b of another device", '    validate.same_device("b", b, "a", a)\n', ""),
+        (
+            "a bias of another type",
+            '"bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like)',
+            '"bias", bias, dtypes=(out_dtype, bias.dtype), ranks=(1,)',
+        ),
+    ),
+    *of(
+        "tritonkernels/validate.py",
+        TESTS,
+        ("out of another device", "if out.device != device:", "if False:"),
+    ),
+]
