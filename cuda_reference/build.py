@@ -33,7 +33,7 @@ from tritonkernels.errors import BuildError
 from . import launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
-__all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "load", "load_part", "sanitizer_preload", "seconds", "stop"]
+__all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "is_built", "load", "load_part", "sanitizer_preload", "seconds", "stop"]
 
 BACKENDS = ("simt", "cuda", "trace")
 OVERLAP = "common/overlap.cuh"
@@ -101,6 +101,11 @@ def build_part(header: str, part: Sequence[str], whole: Sequence[str], backend: 
     keys = _keys(header, part, whole, backend)
     if not any(map(_is_cached, keys)):
         os.close(_build(_recipe(*keys[0])))
+
+
+def is_built(header: str, expressions: Sequence[str], backend: str) -> bool:
+    """Whether `load` would find the module in the cache."""
+    return _is_cached((header, tuple(expressions), backend))
 
 
 def seconds(header: str, part: Sequence[str], whole: Sequence[str], backend: str) -> float:
