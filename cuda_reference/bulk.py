@@ -2,8 +2,8 @@
 
 A call in the emulation builds its design's config space, of which it launches one instance. That is quick, but a thousand calls
 compile twice the instances that they launch, and read each header a dozen times. The environment variable
-TRITONKERNELS_INSTANCES names a file of what will be launched, {header: [expressions]} as JSON, which `build_listed` builds.
-Calls take these modules where they are built, in other processes too; what is not listed builds as ever.
+TRITONKERNELS_INSTANCES names a file of what will be launched, {backend: {header: [expressions]}} as JSON, which `build_listed`
+builds. Calls take these modules where they are built, in other processes too; what is not listed builds as ever.
 """
 
 import functools
@@ -19,32 +19,34 @@ from . import build
 
 VARIABLE = "TRITONKERNELS_INSTANCES"
 MOST = 64  # instances of a module: more save little of what a module takes, which these do for seven seconds
-unlisted = set()  # (header, expression) of what was launched, and is in no list while there is one
+unlisted = set()  # (header, expression, backend) of what was launched, and is in no list while there is one
 
 
 def modules():
-    """(header, expressions) of each, those of most instances first."""
+    """(header, expressions, backend) of each, those of most instances first."""
     return _modules(os.environ.get(VARIABLE))
 
 
 def build_listed(first=0):
     """Build all that are not built, from that one on: workers that begin at different ones wait for each other rarely."""
     wanted = modules()
-    for header, expressions in (*wanted[first:], *wanted[:first]):
+    for header, expressions, backend in (*wanted[first:], *wanted[:first]):
         try:
-            build.build_part(header, expressions, expressions, "simt")
+            build.build_part(header, expressions, expressions, backend)
         except BuildError as error:  # for instance the list is older than the kernel: a call says what is wrong
             log.warning(f"cuda_reference: the listed instances of {header} build one by one: {error}")
     _is_built.cache_clear()
 
 
-def built_with(header, expression):
-    """The instances in whose module this one is, if it is listed and they are built; else None."""
+def load(header, part, whole, backend):
+    """The kernels of `part`, and maybe more: of a listed module that has them all, if it is built; else of `whole`."""
     listed = _by_instance(os.environ.get(VARIABLE))
-    together = listed.get((header, expression))
-    if listed and not together:
-        unlisted.add((header, expression))
-    return together if together and _is_built(header, together, cache.folder()) else None
+    together = {listed.get((header, e, backend)) for e in part}
+    if listed and not os.path.isabs(header):
+        unlisted.update(instance for e in part if (instance := (header, e, backend)) not in listed)
+    key, *others = together
+    built = key and not others and _is_built(header, key, backend, cache.folder())
+    return build.load(header, key if built else whole, backend)
 
 
 @functools.cache
@@ -52,17 +54,19 @@ def _modules(path):
     if not path:
         return ()
     found = []
-    for header, expressions in json.loads(Path(path).read_text()).items():
-        size = -(-len(expressions) // -(-len(expressions) // MOST))  # alike, and neighbours together: they share templates
-        found += [(header, tuple(expressions[i : i + size])) for i in range(0, len(expressions), size)]
+    for backend, headers in json.loads(Path(path).read_text()).items():
+        for header, expressions in headers.items():
+            size = -(-len(expressions) // -(-len(expressions) // MOST))  # alike, and neighbours together: they share templates
+            parts = (tuple(expressions[i : i + size]) for i in range(0, len(expressions), size))
+            found += [(header, part, backend) for part in parts]
     return tuple(sorted(found, key=lambda module: -len(module[1])))
 
 
 @functools.cache
 def _by_instance(path):
-    return {(header, expression): expressions for header, expressions in _modules(path) for expression in expressions}
+    return {(header, e, backend): expressions for header, expressions, backend in _modules(path) for e in expressions}
 
 
 @functools.cache  # to look takes as long as a small launch
-def _is_built(header, expressions, folder):
-    return build.is_built(header, expressions, "simt")
+def _is_built(header, expressions, backend, folder):
+    return build.is_built(header, expressions, backend)

@@ -5,6 +5,7 @@ list. Nothing is compiled, launched or started, and no assertion ends a test ear
 moment. What only a real run launches is built on its own there, and counted at the run's end.
 """
 
+import collections
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import types
 
 import pytest
 
-from cuda_reference import build, launch
+from cuda_reference import build, bulk, trace
 from tests.bulk import LISTED
 from tritonkernels.errors import BuildError
 from tritonkernels.library import Library
@@ -31,15 +32,16 @@ class Recorder:
     def pytest_runtestloop(self):  # pytest-xdist has started its workers by now
         from tritonkernels.launch import TritonLaunch
 
-        def kernel(launched, device):
-            if device.type == "cpu":
-                self.found.add((launched.source.header, launched.expression))
-            return lambda *_: None
-
-        launch.CudaLaunch.kernel = kernel
+        bulk.load = self.load
+        trace._trace = lambda *_: trace.Trace((), ())
         TritonLaunch.run = lambda _: None
         Library.judge = lambda *_, **__: types.SimpleNamespace(ok=True, error=0.0, bound=1.0)
         build._compile = subprocess.Popen = _refuse
+
+    def load(self, header, part, whole, backend):
+        if not os.path.isabs(header):  # a test's own
+            self.found |= {(backend, header, expression) for expression in part}
+        return collections.defaultdict(lambda: lambda *_: None)
 
     def pytest_collection_modifyitems(self, items):
         """Those of the other package launch nothing here."""
@@ -70,11 +72,14 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     found = config.pluginmanager.get_plugin("recorder").found
     if not hasattr(config, "workerinput"):
-        known = json.loads(LISTED.read_text()) if config.args_source is config.ArgsSource.ARGS and LISTED.exists() else {}
-        found |= {(header, expression) for header, expressions in known.items() for expression in expressions}
-        by_header = {header: sorted(e for h, e in found if h == header) for header in sorted({h for h, _ in found})}
-        LISTED.write_text(json.dumps(by_header, indent=1) + "\n")
-        print(f"{len(found)} instances of {len(by_header)} headers")
+        if config.args_source is config.ArgsSource.ARGS and LISTED.exists():
+            known = json.loads(LISTED.read_text())
+            found |= {(backend, header, e) for backend in known for header in known[backend] for e in known[backend][header]}
+        lists = {}
+        for backend, header, expression in sorted(found):
+            lists.setdefault(backend, {}).setdefault(header, []).append(expression)
+        LISTED.write_text(json.dumps(lists, indent=1) + "\n")
+        print(f"{len(found)} instances")
 
 
 def main():

@@ -19,7 +19,7 @@ def listed(nvcc, tmp_path, monkeypatch):  # noqa: F811
 
     def of(lists):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
-        path.write_text(json.dumps(lists))
+        path.write_text(json.dumps({"simt": lists}))
         monkeypatch.setenv(bulk.VARIABLE, str(path))
         return nvcc
 
@@ -33,10 +33,10 @@ def test_a_list_becomes_few_modules_of_like_sizes(listed):
     lists = {"gemm/tiled.cuh": [f"gemm::tiled<{n}>" for n in range(2 * bulk.MOST + 1)], "gemm/naive.cuh": ["gemm::naive<1>"]}
     listed(lists)
     modules = bulk.modules()
-    assert sorted((header, e) for header, expressions in modules for e in expressions) == sorted(
+    assert sorted((header, e) for header, expressions, _ in modules for e in expressions) == sorted(
         (header, e) for header, expressions in lists.items() for e in expressions
     )
-    sizes = [len(expressions) for _, expressions in modules]
+    sizes = [len(expressions) for _, expressions, _ in modules]
     assert len(sizes) == 4 and sizes == sorted(sizes, reverse=True) and sizes[0] - sizes[2] <= 2
 
 
@@ -51,7 +51,7 @@ def test_a_call_takes_the_module_that_is_built_and_else_its_design_s_own(listed)
     assert one.kernel(CPU) == one.expression
     assert [expressions for _, expressions, _ in build._kernels] == [(one.expression, "gemm::tiled<another>")]
     assert not bulk.unlisted
-    assert other.kernel(CPU) == other.expression and bulk.unlisted == {(other.source.header, other.expression)}
+    assert other.kernel(CPU) == other.expression and bulk.unlisted == {(other.source.header, other.expression, "simt")}
     bulk.build_listed()
     assert len(compiler.built) == 2, "all is built"
 
