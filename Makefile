@@ -17,10 +17,10 @@ compare: .venv/installed
 	.venv/bin/python -m perf compare --suite seeds
 
 test: .venv/installed
-	.venv/bin/python -m pytest -q -n auto --dist worksteal
+	.venv/bin/python -m pytest -q -n auto --dist worksteal --bulk
 
 test-all: .venv/installed
-	.venv/bin/python -m pytest -q -n auto --dist worksteal --all
+	.venv/bin/python -m pytest -q -n auto --dist worksteal --bulk --all
 
 MINUTES ?= 5
 fuzz: .venv/installed

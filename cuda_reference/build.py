@@ -33,7 +33,7 @@ from tritonkernels.errors import BuildError
 from . import launch_bounds, toolchain
 from .toolchain import ROOT, sanitizer_preload
 
-__all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "load", "load_part", "sanitizer_preload", "seconds", "stop"]
+__all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "is_built", "load", "load_part", "sanitizer_preload", "seconds", "stop"]
 
 BACKENDS = ("simt", "cuda", "trace")
 OVERLAP = "common/overlap.cuh"
@@ -101,6 +101,11 @@ def build_part(header: str, part: Sequence[str], whole: Sequence[str], backend: 
     keys = _keys(header, part, whole, backend)
     if not any(map(_is_cached, keys)):
         os.close(_build(_recipe(*keys[0])))
+
+
+def is_built(header: str, expressions: Sequence[str], backend: str) -> bool:
+    """Whether `load` would find the module in the cache."""
+    return _is_cached((header, tuple(expressions), backend))
 
 
 def seconds(header: str, part: Sequence[str], whole: Sequence[str], backend: str) -> float:
@@ -190,7 +195,8 @@ def _recipe(header, expressions, backend):
         files |= _emulation()
     prefix = f"{backend}_{path.parent.name}_{path.stem}"
     note = f"{prefix}_{len(expressions)}.seconds" if backend == "cuda" else ""
-    return dataclasses.replace(_named(prefix, backend, source, files), note=note)
+    outside = None if backend == "cuda" or path.is_relative_to(ROOT) else path.parent
+    return dataclasses.replace(_named(prefix, backend, source, files, outside=outside), note=note)
 
 
 def _runtime(backend):
@@ -210,17 +216,21 @@ def _emulation():
     return {file for pattern in ("*.h", "*.cpp") for file in (ROOT / "simt").glob(pattern)}
 
 
-def _named(prefix, backend, source, files, suffix=".so"):
-    """The recipe, whose name holds a digest of all that goes in but the place of this package: checkouts share their builds.
+def _named(prefix, backend, source, files, suffix=".so", outside=None):
+    """The recipe, whose name holds a digest of all that goes in but the places of this package and of a kernel's folder that is
+    `outside` of it: checkouts share their builds.
 
     Precompiled headers they do not share: the lines in them are where they were precompiled, whatever -ffile-prefix-map says.
     """
     import torch
 
     flags, tools = toolchain.flags(backend)
+    if outside is not None:
+        flags = [*flags, f"-ffile-prefix-map={outside}={toolchain.OUTSIDE}"]
+    places = [str(place) for place in (ROOT, outside) if place is not None and suffix != ".gch"]
     digest = hashlib.sha256()
     for part in (source, *flags, *tools, torch.__version__, sys.version, importlib.machinery.EXTENSION_SUFFIXES[0]):
-        digest.update((part if suffix == ".gch" else part.replace(str(ROOT), "")).encode() + b"\0")
+        digest.update(functools.reduce(lambda text, place: text.replace(place, ""), places, part).encode() + b"\0")
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     prefix = re.sub(r"\W+", "_", prefix)

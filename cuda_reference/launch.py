@@ -15,7 +15,7 @@ from tritonkernels.library import Library
 from tritonkernels.plans import FromAddress, Launched, stream_of
 from tritonkernels.target import Target
 
-from . import build, toolchain
+from . import build, bulk, toolchain
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class CudaLaunch:
         header, whole = self.source.header, self.source.expressions
         if device.type == "cuda":  # nvcc takes seconds more for a config space than for a config, g++ does not
             return build.load_part(header, self.part or whole, whole, "cuda")[self.expression]
-        return build.load(header, whole, "simt")[self.expression]
+        return bulk.load(header, (self.expression,), whole, "simt")[self.expression]
 
 
 def _launch(kernel, expression, grid, block, shared_bytes, stream, *arguments):

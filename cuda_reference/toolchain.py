@@ -14,6 +14,7 @@ from tritonkernels.errors import BuildError, ToolchainError
 
 ROOT = Path(__file__).resolve().parent
 BUILT_IN = "/cuda_reference"  # what modules for the CPU call ROOT, so that another checkout can use them
+OUTSIDE = "/outside"  # and the folder of a kernel that is elsewhere
 
 _given = None  # the architecture to build for; None is that of the present GPU
 _LINE_LIMIT = 40  # lines of a tool's output quoted in an error

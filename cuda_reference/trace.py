@@ -18,7 +18,7 @@ import torch
 
 from tritonkernels.errors import DeviceError, LaunchError
 
-from . import build, toolchain
+from . import bulk, toolchain
 from .launch import CudaLaunch, _wire
 from .trace_counts import RECORD, Access, Part, Race, accesses, races
 
@@ -41,10 +41,8 @@ def trace(*launches: CudaLaunch) -> list[Trace]:
             if isinstance(argument, torch.Tensor) and argument.device.type != "cpu":
                 raise DeviceError("a traced launch", argument.device, "tensors on the CPU", "Call .cpu().")
         expressions.setdefault(launch.source.header, {})[launch.expression] = None
-    return [
-        _trace(launch, build.load(launch.source.header, tuple(expressions[launch.source.header]), "trace"))
-        for launch in launches
-    ]
+    modules = {header: bulk.load(header, tuple(wanted), tuple(wanted), "trace") for header, wanted in expressions.items()}
+    return [_trace(launch, modules[launch.source.header]) for launch in launches]
 
 
 def _trace(launch, module):
@@ -54,7 +52,7 @@ def _trace(launch, module):
     array = _array_of(records["address"], arrays)
     records, array = records[array >= 0], array[array >= 0]  # without the emulation's own thread_local variables
     sites, site = np.unique(records["site"], return_inverse=True)
-    lines = _lines(sites, file)
+    lines = _lines(sites, file, os.path.dirname(os.path.realpath(launch.source.header)))
     all_accesses, all_races = [], []
     for space in ("global", "shared"):
         in_space = np.array([a.space == space for a in arrays])[array]
@@ -118,19 +116,19 @@ def _array_of(address, arrays):
     return np.where(address < np.array([a.end for a in arrays], np.uint64)[index], index, -1)
 
 
-def _lines(sites, file):
+def _lines(sites, file, folder):
     """For each site, the kernel's lines that it is inlined from, innermost first."""
     command = ["addr2line", "-i", "-a", "-e", file, *(hex(site) for site in sites)]
     blocks = re.split(r"^0x[0-9a-f]+\n", toolchain.output(command), flags=re.MULTILINE)[1:]
-    return [_kernel_lines(block.splitlines()) for block in blocks]
+    return [_kernel_lines(block.splitlines(), folder) for block in blocks]
 
 
-def _kernel_lines(frames):
-    """The lines with paths relative to this package, without those of the emulation, which all kernels share."""
+def _kernel_lines(frames, folder):
+    """The lines with paths relative to this package, or in the folder of a kernel outside, without those of the emulation."""
     lines = []
     for frame in frames:
         path, _, line = frame.split(" ")[0].rpartition(":")  # " (discriminator 2)" may follow
-        path = os.path.normpath(path)
+        path = os.path.normpath(re.sub(rf"^{toolchain.OUTSIDE}(?=/)", lambda _: folder, path))
         if not path.startswith(f"{toolchain.BUILT_IN}/simt/") and "/include/c++/" not in path:
             lines.append(f"{path.removeprefix(f'{toolchain.BUILT_IN}/')}:{line}")
     return tuple(lines) or (frames[0],)

@@ -16,6 +16,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads t
 import pytest
 import torch
 
+from tests.bulk import Bulk
+
 LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
@@ -25,6 +27,7 @@ COUNTS = pytest.StashKey[dict]()
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every case of every test, as `make test-all`")
+    parser.addoption("--bulk", action="store_true", help="first build what instances.json lists, as `make test`")
     parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
@@ -33,6 +36,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long(when=...): a case that takes long, and goes early, so that no core waits for it")
     config.addinivalue_line("markers", "only(when): a case is none unless when(its parameters) holds (harness.only)")
     config.addinivalue_line("markers", "short(when): a case is for `make test-all` unless when(its parameters) (harness.short)")
+    if config.getoption("bulk"):
+        config.pluginmanager.register(Bulk())
     config.stash[COUNTS] = dict.fromkeys(LEFT_OUT, 0)
 
 

@@ -4,6 +4,7 @@ Built one after the other, on first use, they would take most of the time of a f
 """
 
 import contextlib
+import functools
 import importlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +19,11 @@ from .contenders import PACKAGES
 
 
 def sources(cases, names, device):
-    """[(header, expressions)] of the CUDA kernels that the designs (all, or those named) launch on the cases."""
-    return list({(launch.source.header, launch.source.expressions): None for launch in _launches("cuda", cases, names, device)})
+    """{(header, expressions): a launch} of the CUDA kernels that the designs (all, or those named) launch on the cases."""
+    found = {}
+    for launch in _launches("cuda", cases, names, device):
+        found.setdefault((launch.source.header, launch.source.expressions), launch)
+    return found
 
 
 def triton_launches(cases, names, device):
@@ -56,9 +60,9 @@ def build_all(cases, implementations, names, device, quiet=False):
 
     todo = []
     if "cuda" in implementations:  # first, since a module takes longer than many Triton kernels
-        backend = "cuda" if device.type == "cuda" else "simt"
-        for source in sources(cases, names, device):
-            todo.append((source[0], lambda source=source: build.load(*source, backend)))
+        for source, launch in sources(cases, names, device).items():
+            on_gpu = functools.partial(build.load, *source, "cuda")  # all configs, where a call builds its own
+            todo.append((source[0], on_gpu if device.type == "cuda" else functools.partial(launch.kernel, device)))
     if "triton" in implementations and device.type == "cuda":  # the interpreter compiles nothing
         todo += [(launch.name, launch.build) for launch in triton_launches(cases, names, device)]
     with table.progress(len(todo), quiet) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:

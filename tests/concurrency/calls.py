@@ -67,14 +67,12 @@ def runs(library, op, design, device="cpu", every_config=False):
                 yield call, args, kwargs, config
 
 
-def sources(op, design):
-    """The files and instantiations of kernels that a CUDA design launches with default configs."""
-    found = {}  # in order
+def launches(op, design):
+    """The launches of a CUDA design with default configs."""
     for call, *_ in runs(CUDA, op, design):
         chosen, config = CUDA.choose(call.problem, CUDA.target(call.result.device), design)
         for tensors in call.parts:
-            found |= {launch.source: None for launch in chosen.launches(call.problem, config, *tensors)}
-    return list(found)
+            yield from chosen.launches(call.problem, config, *tensors)
 
 
 def digest(library, op, design, device="cpu", every_config=False):

@@ -8,7 +8,7 @@ import torch
 
 from cuda_reference import build
 from cuda_reference.launch import LIBRARY
-from tests.concurrency.calls import sources
+from tests.concurrency.calls import launches
 from tests.harness import designs
 from tritonkernels import cache
 
@@ -19,9 +19,9 @@ KERNEL = "tiny::fill<1>"
 @pytest.fixture(scope="session")
 def every_cuda_design_built():
     """In the ordinary cache; two builds at a time, so that threads that call all designs at once do not start as many."""
-    wanted = {source for p in designs() if p.values[0] is LIBRARY for source in sources(*p.values[1:])}
+    wanted = [launch for p in designs() if p.values[0] is LIBRARY for launch in launches(*p.values[1:])]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda source: build.load(source.header, source.expressions, "simt"), wanted))
+        list(pool.map(lambda launch: launch.kernel(torch.device("cpu")), wanted))
 
 
 @pytest.fixture(scope="session")

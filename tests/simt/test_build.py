@@ -175,16 +175,21 @@ def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
 def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_path):
     """Debug information would name the lines of such headers in the other checkout."""
     shutil.copytree(build.ROOT, tmp_path / "cuda_reference", ignore=shutil.ignore_patterns("__pycache__"))
-    shared = f"build._runtime({backend!r}), build._recipe('gemm/naive.cuh', ('gemm::naive<16>',), {backend!r})"
+    outside = SOURCE.relative_to(ROOT)  # a kernel that is not the package's
+    (tmp_path / outside).parent.mkdir(parents=True)
+    shutil.copy(SOURCE, tmp_path / outside)
+    kernels = {"'gemm/naive.cuh'": "gemm::naive<16>", f"os.path.abspath({str(outside)!r})": "tiny::fill<1>"}
+    recipes = (f"build._recipe({header}, ({kernel!r},), {backend!r})" for header, kernel in kernels.items())
+    shared = ", ".join((f"build._runtime({backend!r})", *recipes))
     names = f"*(recipe.name for recipe in ({shared}, build._headers({backend!r})))"
-    code = f"from cuda_reference import build; print(build.ROOT, {names})"
+    code = f"import os; from cuda_reference import build; print(build.ROOT, {names})"
     answers = [
         subprocess.run([sys.executable, "-c", code], cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
         for place in (ROOT, tmp_path)
     ]
     (here, *shared, headers), (there, *same, others) = (answer.stdout.decode().split() for answer in answers)
     assert (here, there) == (str(ROOT / "cuda_reference"), str(tmp_path / "cuda_reference"))
-    assert shared == same and len(shared) == 2 and headers != others
+    assert shared == same and len(shared) == 3 and headers != others
 
 
 @pytest.mark.parametrize("backend", ["simt", "trace"])

@@ -191,6 +191,7 @@ def test_errors_are_those_of_any_build(nvcc, monkeypatch):
 def test_the_emulation_builds_all_configs_at_once(monkeypatch):
     asked = []
     launch, *_ = launches("tiled")
+    monkeypatch.delenv("TRITONKERNELS_INSTANCES")
     monkeypatch.setattr(build, "load", lambda *key: asked.append(key) or {launch.expression: len})
     assert launch.kernel(torch.device("cpu")) is len
     assert asked == [(launch.source.header, launch.source.expressions, "simt")]

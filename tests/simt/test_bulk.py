@@ -1,0 +1,81 @@
+"""Listed instances of the emulation: built together, taken by calls, and no list is needed or trusted."""
+
+import json
+import types
+
+import pytest
+import torch
+
+from cuda_reference import build, bulk
+from tests.bulk import Bulk
+from tests.simt.test_first_calls import forget, launches, nvcc  # noqa: F401  a fixture, here of g++
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def listed(nvcc, tmp_path, monkeypatch):  # noqa: F811
+    """listed({header: [expressions]}): there is a list of them, and nothing of it is built. Returns the compiler's stand-in."""
+
+    def of(lists):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+        path.write_text(json.dumps({"simt": lists}))
+        monkeypatch.setenv(bulk.VARIABLE, str(path))
+        return nvcc
+
+    monkeypatch.setattr(bulk, "unlisted", set())
+    bulk._is_built.cache_clear()
+    yield of
+    bulk._is_built.cache_clear()
+
+
+def test_a_list_becomes_few_modules_of_like_sizes(listed):
+    lists = {"gemm/tiled.cuh": [f"gemm::tiled<{n}>" for n in range(2 * bulk.MOST + 1)], "gemm/naive.cuh": ["gemm::naive<1>"]}
+    listed(lists)
+    modules = bulk.modules()
+    assert sorted((header, e) for header, expressions, _ in modules for e in expressions) == sorted(
+        (header, e) for header, expressions in lists.items() for e in expressions
+    )
+    sizes = [len(expressions) for _, expressions, _ in modules]
+    assert len(sizes) == 4 and sizes == sorted(sizes, reverse=True) and sizes[0] - sizes[2] <= 2
+
+
+def test_a_call_takes_the_module_that_is_built_and_else_its_design_s_own(listed):
+    one, other = launches("tiled", 0) + launches("tiled", 1)
+    compiler = listed({one.source.header: [one.expression, "gemm::tiled<another>"]})
+    own = list(one.source.expressions)
+    assert one.kernel(CPU) == one.expression and compiler.built == [own], "for one call the list is not built"
+    forget()
+    bulk.build_listed()
+    assert compiler.built == [own, [one.expression, "gemm::tiled<another>"]]
+    assert one.kernel(CPU) == one.expression
+    assert [expressions for _, expressions, _ in build._kernels] == [(one.expression, "gemm::tiled<another>")]
+    assert not bulk.unlisted
+    assert other.kernel(CPU) == other.expression and bulk.unlisted == {(other.source.header, other.expression, "simt")}
+    bulk.build_listed()
+    assert len(compiler.built) == 2, "all is built"
+
+
+def test_the_instances_of_a_kernel_that_has_changed_build_on_their_own(listed, monkeypatch):
+    launch, *_ = launches("tiled")
+    compiler = listed({"gemm/gone.cuh": ["gemm::gone"], launch.source.header: [launch.expression]})
+    said = []
+    monkeypatch.setattr(bulk.log, "warning", said.append)
+    bulk.build_listed()
+    assert compiler.built == [[launch.expression]] and "gemm/gone.cuh" in said[0] and len(said) == 1
+    assert launch.kernel(CPU) == launch.expression and len(compiler.built) == 1
+
+
+def test_workers_begin_at_different_modules(listed, monkeypatch):
+    listed({f"{letter}.cuh": ["f"] for letter in "abcd"})
+    begun = []
+    monkeypatch.setattr(build, "build_part", lambda header, *_: begun.append(header))
+    config = types.SimpleNamespace(workerinput={"workerid": "gw1", "workercount": 2})
+    Bulk().pytest_runtestloop(types.SimpleNamespace(config=config))
+    assert begun == ["c.cuh", "d.cuh", "a.cuh", "b.cuh"]
+
+
+def test_without_a_list_nothing_is_unlisted(listed, monkeypatch):
+    monkeypatch.delenv(bulk.VARIABLE)
+    launch, *_ = launches("tiled")
+    assert launch.kernel(CPU) == launch.expression and not bulk.modules() and not bulk.unlisted
