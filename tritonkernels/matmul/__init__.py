@@ -1,5 +1,10 @@
 """Matrix product on tensor cores, with the precision stated by the caller."""
 
+import torch
+from torch import Tensor
+
+from ..annotations import Accumulate, Activation, Config, MatmulPrecision
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -131,23 +136,23 @@ LADDER = (
 
 
 def matmul(
-    a,
-    b,
+    a: Tensor,
+    b: Tensor,
     *,
-    precision=None,
-    out_dtype=None,
-    accumulate=None,
-    alpha=1.0,
-    beta=None,
-    c=None,
-    bias=None,
-    activation=None,
-    scale_a=None,
-    scale_b=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: MatmulPrecision | None = None,
+    out_dtype: torch.dtype | None = None,
+    accumulate: Accumulate | None = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: Activation | None = None,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """activation(alpha * A B + beta * C + bias), with the shapes of torch.matmul: vectors, matrices, batches that broadcast;
     of scaled operands activation(alpha * scale_a * scale_b * A B + beta * C + bias).
 

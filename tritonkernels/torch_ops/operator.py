@@ -77,7 +77,7 @@ class Operator:
         self._register(definitions)
 
     # The function.
-    def __call__(self, design, config, **arguments):
+    def __call__(self, design, config, **arguments) -> torch.Tensor:
         if design is not None:
             design = name_of(design)
         if torch.compiler.is_compiling():

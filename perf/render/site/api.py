@@ -15,6 +15,7 @@ MODULES = {  # the names that their page has
 }
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 WIDTH = 96  # of a signature's line
+BETWEEN = re.compile(r", (?=[\w*])(?![^\[]*\])")  # arguments, not inside a type's brackets
 NAMED = re.compile(r"^([\w*]+(?:, [\w*]+)*) +(\S.*)")  # a line of a list of arguments
 DEFINED = re.compile(NAMED.pattern.replace(" +(", " {2,}("))  # its first line: two spaces or more between name and text
 
@@ -68,9 +69,12 @@ def signature(node):
         own = next((own for own in node.body if getattr(own, "name", None) == "__init__"), None)
         if own is None:
             return f"class {node.name}({', '.join(map(ast.unparse, node.bases))})"
-    arguments = ast.unparse(own.args).removeprefix("self, ")
-    line = f"{node.name}({arguments})"
-    return line if len(line) <= WIDTH else f"{node.name}(\n    " + re.sub(r", (?=[\w*])", ",\n    ", arguments) + ",\n)"
+    arguments = re.sub("(: [^=]*)=", r"\1 = ", ast.unparse(own.args).removeprefix("self, "))  # spaces as in the sources
+    returned = f" -> {ast.unparse(own.returns)}" if own is node and own.returns else ""
+    line = f"{node.name}({arguments}){returned}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{node.name}(", *(f"    {argument}," for argument in BETWEEN.split(arguments)), f"){returned}"])
 
 
 def prose(docstring):
