@@ -34,7 +34,7 @@ from .target import Target
 if TYPE_CHECKING:
     from . import nn as nn
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 OPS: tuple[OperationName, ...] = get_args(OperationName)
 __all__ = [
     "OPS",
