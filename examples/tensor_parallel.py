@@ -1,4 +1,4 @@
-"""A tensor-parallel MLP, trained beside the same MLP on one process: each process has a share of the hidden layer.
+"""A tensor-parallel MLP, trained next to the same MLP on one process: each process has a share of the hidden layer.
 
     PYTHONPATH=. torchrun --nproc-per-node 4 examples/tensor_parallel.py [--steps 5]
 

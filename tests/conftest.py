@@ -16,7 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads t
 import pytest
 import torch
 
-LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
+LEFT_OUT = {  # what is said of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
 }

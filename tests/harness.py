@@ -137,7 +137,7 @@ def designs(*ops, compiled=False, kind="contender"):
 
 
 def names(library, op, kind="contender"):
-    """Of the operation's own designs that the package has, and of THROUGH's."""
+    """The names of the operation's own designs that the package has, and of THROUGH's."""
     own = [rung.name for rung in library.operation(op).own if rung.is_in(library.package) and rung.kind == kind]
     return [*own, *(THROUGH.get((library.package, op), ()) if kind == "contender" else ())]
 

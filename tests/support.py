@@ -1,6 +1,6 @@
 """python -m tests.support: the smoke tests on this Python's Triton, torch and numpy; the outcome goes into docs/support.json.
 
-They are the least that shows whether the versions work together: bad and traced calls, the interpreter beside a user's own
+They are the least that shows whether the versions work together: bad and traced calls, the interpreter with a user's own
 kernels, results of every design, and every Triton design compiled for sm_90. The table in docs/running.md is made from the
 outcomes. Exits with pytest's status.
 """

@@ -227,7 +227,7 @@ class Library:
         return result
 
     def forget_plans(self):
-        """Repeated calls choose anew."""
+        """Repeated calls choose again."""
         self.plans = Plans()
         if self.native:
             self.native.clear()

@@ -63,7 +63,7 @@ def _copy(tensor):
 
 class Watch(TorchDispatchMode):
     def __init__(self, tensors, out=None):
-        """Of a call's tensors; `out` is the last of them, if there is one."""
+        """Watch a call of these tensors; `out` is the last of them, if there is one."""
         super().__init__()
         self._given = len(tensors)
         overwritten = [out is not None and _is_at(t, out) for t in tensors[:-1]] + [False]

@@ -42,7 +42,7 @@ def _fitting(kinds, most_bytes):
 
 
 def configs(problem, target):
-    """Tiles whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
+    """Tiles whose slices fit with the kernel's own kilobyte, thin ones where they cover the rows or columns; in the emulation
     all kinds of products."""
     by_wgmma = _by_wgmma(problem, target)
     by_mma = _DMMA if problem.precision == "fp64" else _MMA

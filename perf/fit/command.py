@@ -3,10 +3,10 @@
 What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
 perf/results, or the files named, which are of GPU. Written is tritonkernels/choice/tables/GPU/sustained.json: the same records
 give the same file, but for designs that are other kernels since they were timed (remade.py). Short calls, which `perf compare`
-times in a row, do not wait for their launches. Beside it goes learned.json: what the model with these figures gets wrong
+times in a row, do not wait for their launches. Next to it goes learned.json: what the model with these figures gets wrong
 (boosting.py).
 
-How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
+The choice is judged by a model that is fitted to half of the shapes only, by a hash of them, on the others;
 docs/choice.md has it. What is written is then fitted to all of them. Needs no GPU.
 
 Exit status: 2 if there are no records.

@@ -63,7 +63,7 @@ float64 by its definition: its 16-bit operands are raised to float32. So are tho
 such as `precision="tf32"`. float64 and integers stay what they are.
 
 **vmap** makes one call of a batch where the operation has such a batch: `gemm` becomes `matmul` with a batch, images join the
-images of one convolution, filters become groups. Where there is no such batch (a `design=` that you name, a `c` beside a batch
+images of one convolution, filters become groups. Where there is no such batch (a `design=` that you name, a `c` with a batch
 of biases) it is a loop of calls, and a warning says so once.
 
 **torch.compile and torch.export** keep each call as one operator that they do not look into. So:

@@ -69,10 +69,10 @@ def test_the_roofline_bends_at_the_ridge():
 @pytest.mark.parametrize("size, bound", ((16, "memory"), (4096, "compute")))
 def test_limits_of_a_problem(size, bound):
     problem = gemm(size, size, size)
-    told = limits(problem, RTX_2080)
-    assert told["compute_s"] == pytest.approx((2 * size**3 + size**2) / 10.1e12)
-    assert told["memory_s"] == pytest.approx(12 * size**2 / 448e9)
-    assert told["bound_by"] == bound == max(("compute", "memory"), key=lambda name: told[f"{name}_s"])
+    facts = limits(problem, RTX_2080)
+    assert facts["compute_s"] == pytest.approx((2 * size**3 + size**2) / 10.1e12)
+    assert facts["memory_s"] == pytest.approx(12 * size**2 / 448e9)
+    assert facts["bound_by"] == bound == max(("compute", "memory"), key=lambda name: facts[f"{name}_s"])
     bend = ridge(RTX_2080.peaks["ieee"], RTX_2080.dram_bandwidth)
     assert (problem.intensity > bend) == (bound == "compute")
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def repeats(monkeypatch):
-    """Of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
+    """Repeated calls of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
     monkeypatch.setattr(LIBRARY.plans, "_plans", {})
     monkeypatch.setattr(LIBRARY, "native", native.load().Repeats())
     for operator in LIBRARY.operators.values():

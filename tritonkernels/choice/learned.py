@@ -55,7 +55,7 @@ class Trees:
     values: numpy.ndarray
 
     def factors(self, rows):
-        """Of the predicted times of calls with these figures, a dict each."""
+        """Factors of the predicted times of calls, whose figures are a dict each."""
         figures = numpy.array([[row.get(name, 0.0) for name in self.names] for row in rows])
         answers = figures[:, self.asked] > self.thresholds
         places = answers @ (1 << numpy.arange(self.asked.shape[1])[::-1])

@@ -162,7 +162,7 @@ def parts_of_columns(problem, columns):
 
 
 def _most_sums(problem, rows):
-    """Of a thread."""
+    """The most sums that one thread can hold in registers."""
     if sums_slices(problem):  # a thread has those of a slice, or of a part of its columns, too
         return 128 if rows == 128 else 64
     if problem.activation or problem.beta:
@@ -195,7 +195,7 @@ def _tiles(problem, target):
 
 
 def _along_k(problem, config):
-    """Of A and of B whether it must lie along K: of tf32 the first one need not if consumers load it."""
+    """Whether A and B must lie along K: in tf32 the first one need not if consumers load it."""
     if problem.precision != "tf32":
         return (problem.precision in ALONG_K,) * 2
     *tile, swapped = (config.kwargs[name] for name in ("BLOCK_M", "BLOCK_N", "CONSUMERS", "SWAPPED"))

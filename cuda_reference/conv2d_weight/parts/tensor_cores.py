@@ -39,7 +39,7 @@ def threads_of(tile):
 
 
 def _columns(problem):
-    """Of a group, with the padding of channels."""
+    """Columns of a group, with the padding of channels."""
     return problem.r * problem.s * padded(problem.c // problem.groups, problem.dtype.itemsize)
 
 

@@ -27,7 +27,7 @@ def _blocks(m, n, splits):
 
 
 def addition(problem, splits, sums, arguments):
-    """Of `sums` (splits * batch, M, N in whole runs); `arguments` are those of a kernel that has an epilogue."""
+    """Adds up `sums` (splits * batch, M, N in whole runs); `arguments` are those of a kernel that has an epilogue."""
     _, _, c, bias, out, m, n, _, alpha, beta, activation, strides = arguments
     given = sums, c, bias, out, m, n, splits, sums.shape[2], alpha, beta, activation, strides
     kernel, grid = _TEMPLATE.format(TYPES[problem.out_dtype], _groups(splits)), (_blocks(m, n, splits), out.shape[0])

@@ -31,7 +31,7 @@ WHOLE_ROWS = range(129, 321)  # columns of tiles that have all of a product's, i
 
 
 def lines_of_slices(config, itemsize, a_by_k=True, b_by_k=True):
-    """Of 128 bytes, in a stage: one for each row or column of the tile, across K whole boxes."""
+    """How many lines of 128 bytes a stage has: one for each row or column of the tile, across K whole boxes."""
     box = SLICE // itemsize
     spans = (config["BM"], a_by_k), (config["BN"], b_by_k)
     return sum(span if by_k else ceil_div(span, box) * box for span, by_k in spans)
@@ -73,7 +73,7 @@ def that_fill_waves(problem, target, others):
 
 
 def of_whole_rows(problem):
-    """Of 64 rows and all columns, if these are few, for two consumers in turn: A is read once, and lines are written whole.
+    """Tiles of 64 rows and all columns, if few, for two consumers in turn: A is read once, and lines are written whole.
     131072 x 320 x 256 takes 46 us by 64 x 320, where 128 x 160 takes 56 and in turn 49 (H200)."""
     along_k = problem.a_layout == "row", problem.b_layout == "col"
     if not _may_have_any_span(problem, along_k) or problem.n not in WHOLE_ROWS:
@@ -112,7 +112,7 @@ def _config(slices_of, side, span, consumers, swapped, along, across):
 
 
 def _stages(config, lines):
-    """As many as fit beside two boxes of each consumer, or if they are too few beside one."""
+    """As many as fit with two boxes of each consumer, or with one if they are too few."""
     of_boxes = [shared_bytes(config | {"STAGES": 0}, boxes) for boxes in (2, 1)]
     fit = [(MOST_BYTES - others) // (SLICE * lines + 16) for others in of_boxes]
     return min(MOST_STAGES, fit[0] if fit[0] >= FEW_STAGES else fit[1])

@@ -80,7 +80,7 @@ def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, a_in_vec
 @pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("config", THIN, ids=lambda c: "{BM}x{BN} {SPLIT_K}".format(**c))
 def test_thin_tiles(device, layout, config):
-    """Of as many rows or columns as they have, of all but one, and of one; of two tiles the other way, but for an element."""
+    """With as many rows or columns as they have, all but one, and one; with two tiles the other way, but for an element."""
     thin, k = min(config["BM"], config["BN"]), 3 * config["BK"] + 5
     for few, many in ((thin, 255), (thin - 1, 256), (1, 257)):
         m, n = (few, many) if config["BM"] < config["BN"] else (many, few)
@@ -114,7 +114,7 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
 @pytest.mark.parametrize("a_along_k", (True, False))
 @pytest.mark.parametrize("b_along_k", (True, False))
 def test_memory_that_ends_inside_a_vector(device, a_along_k, b_along_k):
-    """A copy of 16 bytes would read all of them, whatever it is told: with rows of 8 floats, of which the last has fewer."""
+    """A copy of 16 bytes would read all of them, whatever is asked for: with rows of 8 floats, the last of which has fewer."""
 
     def ends(rows, elements):
         return random(rows * 8 - (8 - elements), device=device).as_strided((rows, elements), (8, 1))

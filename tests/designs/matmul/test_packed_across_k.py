@@ -19,7 +19,7 @@ def configs(name, problem, target=H200):
 
 
 def operand(rows, columns, layout, batch, device):
-    """Of small integers; "shared": one matrix for the whole batch."""
+    """An operand of small integers; "shared": one matrix for the whole batch."""
     shape = (columns, rows) if layout == "col" else (rows, columns)
     matrix = small_integers(*(() if layout == "shared" else batch), *shape, device=device)
     return matrix.mT if layout == "col" else matrix.expand(*batch, *shape)

@@ -47,7 +47,7 @@ def without_empty(splits, slices):
 
 
 def at_once(splits, sums, threads, itemsize=4):
-    """Of how many splits so many threads of a Triton program read the sums of a tile, or of some rows of it, together."""
+    """How many splits the threads of a Triton program read at once, to add up the sums of a tile or of some of its rows."""
     return min(splits, max(1, 4 * MOST_UNDER_WAY * threads // (sums * itemsize)))
 
 

@@ -156,7 +156,7 @@ def _of_tiles(tiles, itemsize, maxnreg, *constants):
 
 
 def tiled_configs(problem, target, tiles):
-    """Of a program per tile."""
+    """The configs of a program per tile."""
     for pack in packings(problem, target):
         waits = (problem.b_layout == "col" or pack["PACK_B"]) and two_warpgroups_wait(problem, target)
         chosen = [tile for tile in tiles if not (waits and tile[3] != 4)]
