@@ -88,7 +88,7 @@ autocast, in a profile or as DTensors. On a GPU they are C++, also where gradien
 ([how](running.md#the-hosts-time)). Compiled autograd does not know their nodes.
 
 **Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call. In compiled
-and exported programs each operator reads them when it runs, those of backward too, as torch's own do.
+and exported programs each operator reads them when it runs, also in backward, as torch's own do.
 
 ## What works
 
@@ -107,7 +107,7 @@ are recorded, and in a function that torch.compile has compiled. Kernels of larg
 
 {host}
 
-**Models**: those of [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
+**Models**: the [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
 brackets how many are ours. A CUDA graph leaves out the host. [`nn.replace`](nn.md) measures first and swaps only what is
 faster: a column *where faster*, if there is one, is of its models.
 

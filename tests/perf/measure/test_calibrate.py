@@ -188,11 +188,7 @@ def test_the_figures_of_a_gpu_are_found_and_kept(gpu, capsys, monkeypatch, tmp_p
     assert found.figures == pytest.approx(TRUE, rel=0.03) and re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
     assert found.torch == torch.__version__ and found.triton[0].isdigit()
     said = capsys.readouterr().out
-    assert (
-        "NVIDIA X1, sm_90, 2 SMs" in printed
-        and f"Kept in {tmp_path / 'calibration.json'}" in printed
-        and "Left out" not in printed
-    )
+    assert "NVIDIA X1, sm_90, 2 SMs" in said and f"Kept in {tmp_path / 'calibration.json'}" in said and "Left out" not in said
     assert len([line for line in said.splitlines() if "TFLOP/s" in line]) == 7
     assert gpu.now() < 10, "seconds"
 
@@ -206,7 +202,7 @@ def test_what_fails_and_what_cannot_be_is_left_out_and_said(gpu, capsys, monkeyp
     assert calibrated(gpu) == 0
     assert calibration.of("NVIDIA X1", 2).figures.keys() == TRUE.keys() - {"fp8", "int8"}
     said = capsys.readouterr().out
-    assert "Left out: fp8: ValueError: type fp8e4nv not supported in this architecture\n" in printed
+    assert "Left out: fp8: ValueError: type fp8e4nv not supported in this architecture\n" in said
     assert re.search(r"Left out: int8: \S+ cannot be: on 2 SMs it is between ", said)
 
 
