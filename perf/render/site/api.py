@@ -7,6 +7,7 @@ from ... import ROOT
 
 MODULES = {  # the names that their page has
     "tritonkernels": None,  # all public ones
+    "tritonkernels.annotations": (),
     "tritonkernels.nn": None,
     "tritonkernels.errors": None,
     "tritonkernels.report": ("Report",),
@@ -30,7 +31,9 @@ def _section(module, names):
     file = _file(ROOT.joinpath(*module.split(".")))
     tree = ast.parse(file.read_text())
     yield prose(ast.get_docstring(tree))
-    for name in names or _public(tree):
+    if named := _types(tree):
+        yield "```python\n" + "\n".join(named) + "\n```\n\n"
+    for name in _public(tree) if names is None else names:
         found = definition(name, file)
         if found:
             node, where = found
@@ -49,6 +52,12 @@ def _public(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
     return [node.name for node in tree.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
+
+
+def _types(tree):
+    """The types that a module names, as it defines them."""
+    assigned = (ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign))
+    return [line for line in assigned if re.match("[A-Z][a-z]", line)]
 
 
 def definition(name, file):

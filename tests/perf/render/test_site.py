@@ -81,6 +81,7 @@ def test_the_api_has_every_public_name_with_its_signature():
             ast.parse(text).body[0] for text in (f"def {signature}: ...", inspect.getsource(getattr(tritonkernels, name)))
         )
         assert (ast.unparse(shown.args), ast.unparse(shown.returns)) == (ast.unparse(source.args), ast.unparse(source.returns))
+    assert "\nActivation = Literal['relu', 'gelu', 'silu']\n" in page, "signatures name it"
     for name in ("tritonkernels.nn.replace", "tritonkernels.errors.ShapeError", "cuda_reference.gemm"):
         assert f"### {name}\n" in page
 
