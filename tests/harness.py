@@ -162,7 +162,7 @@ one_of_each_program = short(lambda library, op, design: design not in twins(libr
 
 
 def runnable_designs(*ops, kind="contender"):
-    """Those of designs() that this machine can run."""
+    """The designs() that this machine can run."""
     return [p for p in designs(*ops, kind=kind) if not p.marks]
 
 

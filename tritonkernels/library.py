@@ -339,5 +339,5 @@ def _having_configs(package, designs, problem, target):
 
 
 def _unasked(designs):
-    """Those that a call may get without naming them: contenders within the operation's own error bound."""
+    """The designs that a call may get without naming them: contenders within the operation's own error bound."""
     return [d for d in designs if d.transform is no_transform and not d.is_lesson]

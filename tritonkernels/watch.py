@@ -76,7 +76,7 @@ class Watch(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls):
-        """Not by torch's wrapper of __torch_dispatch__, which imports the compiler, for seconds. Nothing traces a Watch."""
+        """Avoids torch's wrapper of __torch_dispatch__, which imports the compiler, for seconds. Nothing traces a Watch."""
         return False
 
     def __enter__(self):

@@ -92,7 +92,7 @@ def _promotes(problem):
 
 
 def fitting(problem, target, space, shared_bytes=shared_bytes):
-    """Those whose slices fit, and sums: three sets of them where slices are promoted."""
+    """Configs whose slices and sums fit: three sets of them where slices are promoted."""
     space = [c for c in space if not target.is_gpu or shared_bytes(c) <= target.shared_per_block]
     if problem.precision == "fp8":  # the registers of three consumers have no room for scales
         space = [c for c in space if c["CONSUMERS"] < 3]

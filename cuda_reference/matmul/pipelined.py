@@ -68,7 +68,7 @@ def shared_bytes(config):
 
 
 def configs(problem, target):
-    """Those whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
+    """Tiles whose slices fit. Thin ones are for few rows or columns, and for small products: then each SM has a tile."""
     thin = [c for c in THIN if covers(problem, c) or is_small(problem, c, target)]
     if problem.k * problem.dtype.itemsize <= LITTLE and problem.precision != "fp64":  # of which 64 bytes are one step
         thin += [c for c in FOR_LITTLE_K if covers(problem, c)]

@@ -61,7 +61,7 @@ def _residuals(left, shapes, weights):
 
 
 def _questions(figures):
-    """Those that have both answers, each once: of thresholds between a figure's values, if these are few, or its quantiles."""
+    """Questions that have both answers, each once: thresholds between a figure's values, if these are few, or its quantiles."""
     found = {}
     for at, column in enumerate(figures.T):
         values = numpy.unique(column)

@@ -47,7 +47,7 @@ class Worker:
 
 
 def wait(workers, seconds):
-    """Those that have something to say, at the latest after so many seconds."""
+    """The workers that have something to say, at the latest after so many seconds."""
     return multiprocessing.connection.wait(workers, max(0.0, seconds))
 
 

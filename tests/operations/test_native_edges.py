@@ -134,7 +134,7 @@ def test_a_graph_may_outlive_python():
 
 
 def test_forgotten_plans_are_learnt_anew(repeats):
-    """Those that a table decided, and all when there are too many: then Python still has its plan."""
+    """Calls that a table decided, and all when there are too many: then Python still has its plan."""
     a, b = square(), square()
     assert product_of(a, b) is not None and is_native(repeats, a, b)
     LIBRARY.forget_plans()

@@ -52,7 +52,7 @@ def reduced(library, op, to):
 
 
 def runnable(library, op, to):
-    """Those of `reduced` that this machine can run."""
+    """The cases of `reduced` that this machine can run."""
     absent = cannot_run_here(to) if library is TRITON else {}
     return [name for name in reduced(library, op, to) if name.removeprefix(f"{to}.") not in absent]
 

@@ -24,7 +24,8 @@ LESSONS = [
     for package in ("tritonkernels", "cuda_reference")
     for path in (ROOT / package / op).glob(f"{rung.name}.*")
 ]
-WORDS = re.compile(r'\b(?:told|beside(?! 1e-30)|anew)\b|"""Of\b', re.IGNORECASE)  # but in the name of recorded operands
+# A stress of recorded operands is called "1e30 beside 1e-30".
+WORDS = re.compile(r'\b(?:told|beside(?! 1e-30)|anew)\b|"""(?:Of|Those|So many)\b', re.IGNORECASE)
 CLAUSES = re.compile(r"(?:[.,;:]\s+|^)(?:of which|those of)\b", re.IGNORECASE | re.MULTILINE)
 
 

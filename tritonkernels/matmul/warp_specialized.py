@@ -205,7 +205,7 @@ def _along_k(problem, config):
 
 
 def configs(problem, target):
-    """Those without splits first."""
+    """The configs, without splits first."""
     programs, found = target.sms, []
     for rows, columns, consumers, swapped, staged, stages in _tiles(problem, target):
         block_m, block_n = (columns, rows) if swapped else (rows, columns)

@@ -18,7 +18,7 @@ _SOURCE = Source("matmul/parts/add_parts.cuh", tuple(itertools.starmap(_TEMPLATE
 
 
 def _groups(splits):
-    """So many that none has more parts than it reads together, if there are."""
+    """The number of groups so that none has more parts than it reads together, if possible."""
     return next((groups for groups in _GROUPS if splits <= groups * _AT_ONCE), _GROUPS[-1])
 
 

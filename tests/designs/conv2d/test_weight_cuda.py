@@ -92,7 +92,7 @@ def test_sizes(kind, name, device, everything):
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
 @on_devices
 def test_layouts(kind, layout, device):
-    """Those that are copied into channels_last first."""
+    """Operands that are copied into channels_last first."""
     available_on(LIBRARY, device)
     for name in ("rows and columns of two large tiles", "channels that are no chunks, groups", "first layer"):
         args, options = operands(kind, CASES[name], layout, device)

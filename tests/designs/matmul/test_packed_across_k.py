@@ -13,7 +13,7 @@ DESIGNS = ("pipelined", "split_k", "stream_k")
 
 
 def configs(name, problem, target=H200):
-    """Those that pack."""
+    """The configs that pack."""
     design = next(design for design in LIBRARY.designs("matmul") if design.name == name)
     return design, [c for c in design.configs(problem, target) if c.kwargs["PACK_A"] or c.kwargs["PACK_B"]]
 

@@ -63,7 +63,7 @@ def test_both_are_packed_where_descriptors_cannot_round(monkeypatch):
 
 
 def test_the_types_of_tensor_maps_in_triton_3_6():
-    """Those of the descriptors that ask for it, in the order of the arguments; nothing runs where there are no tensor maps."""
+    """For the descriptors that ask for it, in the order of the arguments; nothing runs where there are no tensor maps."""
     t = torch.empty(4, 8)
     plain, rounding = descriptor.describe(t, [4, 8]), descriptor.describe(t, [4, 8], to_tf32=True)
     assert descriptor.rounds(rounding) and not descriptor.rounds(plain) and not descriptor.rounds(t)

@@ -251,7 +251,7 @@ def test_which_c_comes_as_slices_do():
 @OF_TILES
 @pytest.mark.parametrize("layout", ACROSS_K)
 def test_every_tile_of_tf32_with_operands_across_k(config, layout):
-    """Those in registers and those that are packed, of integers, twenty times: the next slice must not come too early."""
+    """Slices in registers and packed ones, of integers, twenty times: the next slice must not come too early."""
     on_hopper()
     found = [own for _, own in of_every_way(layout) if tile_of(own)[:2] == tile_of(config)[:2]]
     assert found

@@ -268,7 +268,7 @@ def test_the_steps_of_everything(tmp_path):
 
 
 def test_the_designs_under_tritons_sanitizers():
-    """Those that place barriers and copies themselves, and those whose programs meet at counters."""
+    """Designs that place barriers and copies themselves, and those whose programs meet at counters."""
 
     def those(mode):
         return {name for name, text in gate_steps._triton_designs() if re.search(gate_steps.INSTRUMENTED[mode], text)}

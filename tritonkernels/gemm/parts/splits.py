@@ -26,7 +26,7 @@ def counts_for(tiles, powers, problem, block_k, target):
 
 
 def splits_that_fill(tiles, k, programs):
-    """So many splits that the pieces of all tiles fill one wave of programs, two or three, or as have LEAST products each, but
+    """Numbers of splits whose pieces of all tiles fill one wave of programs, two or three, or have LEAST products each, but
     only if that takes less time than fewer: in shares of what a program does for a whole tile."""
     fewest = ceil_div(tiles, programs)
     for waves in (1, 2, 3):
@@ -42,7 +42,7 @@ def few_blocks(blocks, target):
 
 
 def without_empty(splits, slices):
-    """So many splits, or the fewer ones that so many slices make, the same number each but for the last."""
+    """The number of splits, or the fewer that so many slices make, with the same number of slices each but for the last."""
     return ceil_div(slices, ceil_div(slices, min(splits, slices)))
 
 
