@@ -8,7 +8,7 @@
 # make report     build/report/index.html: pages of all records: classes and models, and for each operation every loss and win, ladders, rooflines
 # make docs       tables and charts of the docs, from records and designs
 # make docs-site  the docs as a web site: build/site/index.html, with search, the API, twin pages and the report
-# make lint       style
+# make lint       style, and the types of what users see, in the README's and the docs' snippets, too
 PYTHON ?= python3
 
 .PHONY: compare test test-all fuzz gpu mutants report docs docs-site lint clean
@@ -45,6 +45,7 @@ docs-site: .venv/zensical
 lint: .venv/installed
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/python -m tests.tools.typed
 
 # Installed once: a stamp newer than requirements.txt means there is nothing to do.
 .venv/installed: requirements.txt

@@ -4,8 +4,13 @@ On CUDA tensors a kernel is built by nvcc for the present GPU; on CPU tensors th
 simt/, which runs every thread. Both are built on first use and cached (build.py); importing this package builds nothing.
 """
 
+from typing import Any
+
+from tritonkernels.annotations import Config, OperationName
 from tritonkernels.choice import tuner
+from tritonkernels.design import Design, Designs
 from tritonkernels.report import Report
+from tritonkernels.target import Target
 
 from . import build
 from .conv2d import conv2d
@@ -33,30 +38,39 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
 
 
-def designs(op):
+def designs(op: OperationName) -> Designs:
     """The Designs of an operation, simplest first; see tritonkernels.designs."""
     return LIBRARY.designs(op)
 
 
-def configs(op, *args, design=None, target=None, **kwargs):
+def configs(
+    op: OperationName, *args: Any, design: Design | str | None = None, target: Target | str | None = None, **kwargs: Any
+) -> list[dict[str, Any]]:
     """The configs that `op(*args, **kwargs, config=...)` accepts, its default first; see tritonkernels.configs."""
     return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
 
 
-def explain(op, *args, design=None, config=None, target=None, **kwargs):
+def explain(
+    op: OperationName,
+    *args: Any,
+    design: Design | str | None = None,
+    config: Config | None = None,
+    target: Target | str | None = None,
+    **kwargs: Any,
+) -> Report:
     """What `op(*args, **kwargs)` would do, as a Report; see tritonkernels.explain."""
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 
 
-def tune(op, *args, budget=60.0, **kwargs):
+def tune(op: OperationName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
     """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest; see tritonkernels.tune."""
     return tuner.tune(LIBRARY, op, args, kwargs, budget)
 
 
-def doctor():
+def doctor() -> Report:
     """What would be built here, and with which tools, as a Report; never raises."""
     return Report(build.doctor())

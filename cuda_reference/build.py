@@ -411,7 +411,7 @@ def _commands(recipe, folder):
     headers, main, runtime = (folder / name for name in ("headers.h", "main.o", "runtime.o"))
     headers.write_text("")  # main.cpp includes all itself where the compiler finds or takes no headers.h.gch
     parts = {runtime: _runtime(recipe.backend)}
-    if "__clang__" not in toolchain.compiler().macros:  # clang refuses them once a file was written anew
+    if "__clang__" not in toolchain.compiler().macros:  # clang refuses them once a file was written again
         parts[folder / "headers.h.gch"] = _headers(recipe.backend)
     for path, part in parts.items():
         path.symlink_to(f"/proc/{os.getpid()}/fd/{_opened(part)}")  # to copy 40 MB takes as long as to compile a small kernel
@@ -423,7 +423,7 @@ def _commands(recipe, folder):
 
 
 def _opened(part):
-    """A descriptor of the part, which stays open: verified anew only if the file has changed since."""
+    """A descriptor of the part, which stays open: verified again only if the file has changed since."""
     known = _parts.get(part.name)
     if known is None or known[1] != _state(known[0]):
         built = _build(part)

@@ -84,7 +84,7 @@ class Kernel:
     _known: dict = field(default_factory=dict, repr=False, compare=False)  # to spell 64 instances takes 200 us
 
     def launch(self, parameters, grid, threads, arguments, shared_bytes=0):
-        """Of the instance with these parameters, in blocks of so many threads."""
+        """A launch of the instance with these parameters, in blocks of so many threads."""
         key = frozenset(parameters.items())
         if key not in self._known:
             self._known[key] = self._source(parameters), _instance(self.template, parameters)

@@ -47,10 +47,6 @@ class Access:
     ideal_units: int
     worst_units: int
 
-    @property
-    def units_per_request(self) -> float:
-        return self.units / self.requests
-
     def __str__(self):
         access = f"{self.space} {self.kind} of {8 * self.width} bits, {self.array}"
         unit = "sectors" if self.space == "global" else "wavefronts"

@@ -44,7 +44,7 @@ def train(model, make_optimizer, loss, batch, steps):
 
 def compare(given, model, make_optimizer, loss, batch):
     """Train both models, print what was swapped and both runs' losses; the exit status is 1 if these disagree."""
-    torch.backends.cudnn.conv.fp32_precision = "ieee"  # torch convolves in TF32 on a GPU, where ours is IEEE
+    torch.backends.cudnn.conv.fp32_precision = "ieee"  # pyright: ignore  # torch convolves in TF32 on a GPU, where ours is IEEE
     torch.set_num_threads(1 if given.device == "cpu" else torch.get_num_threads())  # for tiny operands more only wait
     model = model.to(given.device)
     ours = copy.deepcopy(model)

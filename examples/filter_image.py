@@ -1,4 +1,4 @@
-"""Gaussian blur and Sobel edges of an image by conv2d, beside torch's own convolution and the difference of the two.
+"""Gaussian blur and Sobel edges of an image by conv2d, with torch's own convolution and the difference of the two.
 
     PYTHONPATH=. python examples/filter_image.py picture.png [--out folder] [--design register_blocked]
 

@@ -18,7 +18,7 @@ CLASSES, SIZE = 4, 32
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut."""
+    """Two convolutions and a shortcut."""
 
     def __init__(self, channels, wider, stride):
         super().__init__()

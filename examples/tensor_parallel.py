@@ -1,4 +1,4 @@
-"""A tensor-parallel MLP, trained beside the same MLP on one process: each process has a share of the hidden layer.
+"""A tensor-parallel MLP, trained next to the same MLP on one process: each process has a share of the hidden layer.
 
     PYTHONPATH=. torchrun --nproc-per-node 4 examples/tensor_parallel.py [--steps 5]
 
@@ -25,8 +25,8 @@ TOKENS, WIDTH, HIDDEN = 32, 16, 64
 class Linear(nn.Linear):
     """torch's, by a kernel of tritonkernels."""
 
-    def forward(self, x):
-        return tk.matmul(x, self.weight.mT, bias=self.bias)
+    def forward(self, input):
+        return tk.matmul(input, self.weight.mT, bias=self.bias)
 
 
 class MLP(nn.Module):

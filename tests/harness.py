@@ -137,7 +137,7 @@ def designs(*ops, compiled=False, kind="contender"):
 
 
 def names(library, op, kind="contender"):
-    """Of the operation's own designs that the package has, and of THROUGH's."""
+    """The names of the operation's own designs that the package has, and of THROUGH's."""
     own = [rung.name for rung in library.operation(op).own if rung.is_in(library.package) and rung.kind == kind]
     return [*own, *(THROUGH.get((library.package, op), ()) if kind == "contender" else ())]
 
@@ -162,7 +162,7 @@ one_of_each_program = short(lambda library, op, design: design not in twins(libr
 
 
 def runnable_designs(*ops, kind="contender"):
-    """Those of designs() that this machine can run."""
+    """The designs() that this machine can run."""
     return [p for p in designs(*ops, kind=kind) if not p.marks]
 
 

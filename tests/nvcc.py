@@ -70,6 +70,6 @@ def _compile(unit, command):
 
 @functools.cache
 def _version():
-    """Of nvcc, and of the compiler of the host, whose headers it includes."""
+    """The versions of nvcc and of the host's compiler, whose headers it includes."""
     commands = ["nvcc", "--version"], [os.environ.get("CXX") or "g++", "--version"]
     return "".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands)

@@ -1,6 +1,6 @@
 """python -m tests.support: the smoke tests on this Python's Triton, torch and numpy; the outcome goes into docs/support.json.
 
-They are the least that shows whether the versions work together: bad and traced calls, the interpreter beside a user's own
+They are the least that shows whether the versions work together: bad and traced calls, the interpreter with a user's own
 kernels, results of every design, and every Triton design compiled for sm_90. The table in docs/running.md is made from the
 outcomes. Exits with pytest's status.
 """
@@ -29,7 +29,7 @@ SMOKE = (
     f"{DESIGNS}matmul_shapes",
     "tests/designs/test_compile.py::test_every_triton_config_compiles_within_limits",
 )
-VERSIONS = ("triton", "torch", "numpy")  # of which a record has one outcome
+VERSIONS = ("triton", "torch", "numpy")  # a record has one outcome of these and a minor version of Python
 
 
 class Outcome:
@@ -66,9 +66,14 @@ def main(tests=SMOKE, record=RECORD):
 def kept(row, record):
     """Add the outcome to the record, in place of an earlier one of the same versions."""
     rows = json.loads(record.read_text()) if record.exists() else []
-    rows = [other for other in rows if any(other[name] != row[name] for name in VERSIONS)] + [row]
-    rows.sort(key=lambda row: [_number(row[name]) for name in VERSIONS])
+    rows = [other for other in rows if _versions(other) != _versions(row)] + [row]
+    rows.sort(key=_versions)
     record.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def _versions(row):
+    triton, torch, numpy = (_number(row[name]) for name in VERSIONS)
+    return triton, torch, _number(row["python"])[:2], numpy
 
 
 def _number(version):

@@ -14,20 +14,28 @@ subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.
 """
 
 import importlib
+from typing import TYPE_CHECKING, Any, get_args
 
+from .annotations import Config, OperationName
 from .choice import tuner
 from .conv2d import conv2d
 from .conv2d_bias import conv2d_bias
 from .conv2d_input import conv2d_input
 from .conv2d_weight import conv2d_weight
+from .design import Design, Designs
 from .diagnosis import diagnose
 from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
 from .matmul import matmul
+from .report import Report
+from .target import Target
 
-__version__ = "0.1.0"
-OPS = ("gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul")
+if TYPE_CHECKING:
+    from . import nn as nn
+
+__version__ = "0.2.0.dev0"
+OPS: tuple[OperationName, ...] = get_args(OperationName)
 __all__ = [
     "OPS",
     "configs",
@@ -45,22 +53,26 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, "__version__", "nn"]
 
 
-def __getattr__(name):
-    if name == "nn":  # imported when it is first used
-        return importlib.import_module(".nn", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+    def __getattr__(name):
+        if name == "nn":  # imported when it is first used
+            return importlib.import_module(".nn", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def designs(op):
+def designs(op: OperationName) -> Designs:
     """The Designs of an operation (one of OPS), simplest first; each has a name, a summary and what it mirrors."""
     return LIBRARY.designs(op)
 
 
-def configs(op, *args, design=None, target=None, **kwargs):
+def configs(
+    op: OperationName, *args: Any, design: Design | str | None = None, target: Target | str | None = None, **kwargs: Any
+) -> list[dict[str, Any]]:
     """The configs that `op(*args, **kwargs, config=...)` accepts, as dicts; first the one that it uses by default.
 
     They are those of the design that the call would use, or of the one that `design` names. `target` and errors are as with
@@ -72,7 +84,14 @@ def configs(op, *args, design=None, target=None, **kwargs):
     return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
 
 
-def explain(op, *args, design=None, config=None, target=None, **kwargs):
+def explain(
+    op: OperationName,
+    *args: Any,
+    design: Design | str | None = None,
+    config: Config | None = None,
+    target: Target | str | None = None,
+    **kwargs: Any,
+) -> Report:
     """What `op(*args, **kwargs)` would do, as a Report: design, config, who chose them, grid, target and the roofline's limits.
 
     `target` names a GPU that need not be present ("h200", "RTX 4090", "sm_80"); None is the machine that the call would run
@@ -81,7 +100,7 @@ def explain(op, *args, design=None, config=None, target=None, **kwargs):
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 
 
-def tune(op, *args, budget=60.0, **kwargs):
+def tune(op: OperationName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
     """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest in the tuned table, as a Report.
 
     budget  seconds, builds included. These are made first, in processes that end before anything is timed
@@ -97,6 +116,6 @@ def tune(op, *args, budget=60.0, **kwargs):
     return tuner.tune(LIBRARY, op, args, kwargs, budget)
 
 
-def doctor():
+def doctor() -> Report:
     """What Triton kernels run on here, as a Report; never raises."""
     return diagnose()

@@ -1,4 +1,4 @@
-"""A GPU's figures as `python -m perf calibrate` has measured them, kept in calibration.json beside the tuned table.
+"""A GPU's figures as `python -m perf calibrate` has measured them, kept in calibration.json next to the tuned table.
 
 The first Target of a live GPU in a process reads the file. choice/model.py says how the figures count.
 """

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from .choice.work import Work
 from .cook_toom import Transform
 from .plans import Launched
+from .problem import Problem
 from .report import as_html
 
 
@@ -27,19 +28,19 @@ class Launch(Protocol):
     def alone(self) -> "Launch": ...
 
 
-def as_dict(config):
+def as_dict(config) -> dict[str, Any]:
     """A triton.Config or a mapping of template constants, as a dict of JSON types."""
     if hasattr(config, "all_kwargs"):
         return {k: v for k, v in config.all_kwargs().items() if v is not None}
     return dict(config)
 
 
-def no_transform(numbers):
+def no_transform(numbers: dict[str, Any]) -> None:
     """`transform` of most designs."""
     return None
 
 
-def takes_everything(problem, target):
+def takes_everything(problem: Any, target: Any) -> None:
     """`refuses` of a design without limits."""
     return None
 
@@ -75,14 +76,14 @@ class Design:
     mirrors: str = ""
     kind: str = "contender"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.name}, a {self.kind}: {self.summary} ({self.mirrors})"
 
     @property
-    def is_lesson(self):
+    def is_lesson(self) -> bool:
         return self.kind == "lesson"
 
-    def as_rounded(self, problem):
+    def as_rounded(self, problem: Problem) -> Problem:
         """The problem with the precision that the design multiplies in, whose error bound it keeps: that of a split mode, or
         ieee's, if it computes the mode in IEEE arithmetic."""
         return replace(problem, precision=self.reduced(problem).precision)
@@ -93,12 +94,12 @@ def name_of(design):
     return design.name if isinstance(design, Design) else design
 
 
-class Designs(tuple):
+class Designs(tuple[Design, ...]):
     """Designs that print as one line each, names aligned, and are a table in a notebook."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         width = max(len(design.name) for design in self)
         return "\n".join(f"{d.name:<{width}}  {d.kind:<9}  {d.summary} ({d.mirrors})" for d in self)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return as_html([{"design": d.name, "kind": d.kind, "summary": d.summary, "mirrors": d.mirrors} for d in self])

@@ -17,7 +17,7 @@ def _version(package):
         return "not installed"
 
 
-def diagnose():
+def diagnose() -> Report:
     """Versions, the backend and the target, as a Report; a fault is reported as its text."""
     report = Report(
         python=platform.python_version(),
@@ -28,7 +28,8 @@ def diagnose():
     )
     try:
         report["backend"] = backend.name()
-        device = torch.device(backend.device_type(), torch.cuda.current_device() if torch.cuda.is_available() else None)
+        kind = backend.device_type()
+        device = torch.device(kind, torch.cuda.current_device()) if torch.cuda.is_available() else torch.device(kind)
         target = backend.target(device)
         report["target"] = f"{target.name} ({target.isa}, {target.sms} SMs)" if target.is_gpu else target.name
         if target.is_gpu:

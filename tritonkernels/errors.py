@@ -5,6 +5,8 @@ works.
 """
 
 import copyreg
+from collections.abc import Mapping
+from typing import Any
 
 from .report import as_html
 
@@ -12,20 +14,20 @@ from .report import as_html
 class TritonKernelsError(Exception):
     """Base of everything this library raises on purpose."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copied and pickled as it is, without __init__, which takes other arguments: a pool of processes does so."""
-        return copyreg.__newobj__, (type(self), *self.args), vars(self)
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class ArgumentError(TritonKernelsError, ValueError):
     """An argument that cannot be accepted: its name, what it got, what is allowed, and what to do, in a sentence."""
 
-    def __init__(self, argument, got, allowed, remedy):
+    def __init__(self, argument: str, got: object, allowed: object, remedy: str) -> None:
         self.argument, self.remedy = argument, remedy
         self._table = {"argument": argument, "got": str(got), "allowed": str(allowed), "what to do": remedy}
         super().__init__(f"{argument}: got {got}; allowed: {allowed}. {remedy}")
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return as_html(self._table)
 
 
@@ -64,14 +66,14 @@ class UnsupportedError(TritonKernelsError, NotImplementedError):
     reason    the message without what to do
     """
 
-    def __init__(self, summary, refusals=None, remedy=""):
-        self.refusals = refusals or {}
+    def __init__(self, summary: str, refusals: Mapping[str, str] | None = None, remedy: str = "") -> None:
+        self.refusals: Mapping[str, str] = refusals or {}
         self._table = {"refused": summary, "because": self.refusals, "what to do": remedy}
         reasons = "; ".join(f"{name}: {why}" for name, why in self.refusals.items())
         self.reason = ": ".join(filter(None, (summary, reasons)))
         super().__init__(". ".join(filter(None, (self.reason, remedy))))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return as_html({name: value for name, value in self._table.items() if value})
 
 

@@ -19,7 +19,7 @@ from .analysis.tile import tile_facts
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
-from .design import Design, Designs, as_dict, name_of, no_transform
+from .design import Designs, as_dict, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
 from .plans import WATCH, Plans, key_of, on_device
@@ -48,7 +48,7 @@ class Library:
     native: Any = field(default=None, repr=False)  # native/repeat.cpp's Repeats, once it is built
     operators: dict[str, Any] = field(default_factory=dict, repr=False)  # torch_ops' Operator, by the operation's name
     served: dict[str, Served] = field(default_factory=dict, repr=False)  # by the operation's name
-    _designs: dict[str, tuple[Design, ...]] = field(default_factory=dict, repr=False)
+    _designs: dict[str, Designs] = field(default_factory=dict, repr=False)
     _choices: dict = field(default_factory=dict, repr=False)  # of the last problems
 
     def serve(self, operation: Operation, **fields):
@@ -68,7 +68,7 @@ class Library:
         """The names of the operation's designs, simplest first; imports none of them."""
         return tuple(rung.name for rung in self.operation(op).rungs(self.package))
 
-    def designs(self, op) -> tuple[Design, ...]:
+    def designs(self, op) -> Designs:
         """The operation's designs, simplest first; each is in the file of its name."""
         served = self._served(op)  # rejects an unknown operation
         if op not in self._designs:
@@ -227,7 +227,7 @@ class Library:
         return result
 
     def forget_plans(self):
-        """Repeated calls choose anew."""
+        """Repeated calls choose again."""
         self.plans = Plans()
         if self.native:
             self.native.clear()
@@ -271,14 +271,14 @@ class Library:
             target = self.target(call.result.device)
         return call, Target.named(target) if isinstance(target, str) else target
 
-    def configs(self, op, *args, design=None, target=None, **kwargs):
+    def configs(self, op, *args, design=None, target=None, **kwargs) -> list[dict[str, Any]]:
         """The legal configs of the design that `run` would use, or of the named one, as dicts; its default first."""
         call, target = self._prepared(op, args, kwargs, target)
         chosen, default = self.choose(call.problem, target, design)
         found = [as_dict(config) for config in (default, *chosen.configs(call.problem, target))]
         return [config for at, config in enumerate(found) if config not in found[:at]]
 
-    def explain(self, op, *args, design=None, config=None, target=None, **kwargs):
+    def explain(self, op, *args, design=None, config=None, target=None, **kwargs) -> Report:
         """A Report of what `run` would do, without launching anything."""
         call, target = self._prepared(op, args, kwargs, target)
         problem = call.problem
@@ -339,5 +339,5 @@ def _having_configs(package, designs, problem, target):
 
 
 def _unasked(designs):
-    """Those that a call may get without naming them: contenders within the operation's own error bound."""
+    """The designs that a call may get without naming them: contenders within the operation's own error bound."""
     return [d for d in designs if d.transform is no_transform and not d.is_lesson]

@@ -155,15 +155,15 @@ class Problem:
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property
-    def told(self):
-        """The fields' values by name, without those that have a default and are at it: what is said and recorded of a problem
+    def facts(self):
+        """The fields' values by name, without those that have a default and are at it: what is recorded of a problem
         stays the same when its kind gains such a field."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {field.name: value for field, value in values.items() if value != field.default}
 
     def describe(self):
         """The fields as a dict of JSON types."""
-        return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in self.told.items()}
+        return {k: dtype_name(v) if isinstance(v, torch.dtype) else v for k, v in self.facts.items()}
 
 
 def _row_bytes(problem, per_byte=1):

@@ -2,6 +2,7 @@
 
 import contextlib
 from html import escape
+from typing import Any
 
 TABLE = "border-collapse:collapse;color:inherit;background:none"
 CELL = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 8px;border:1px solid rgba(128,128,128,.4)"
@@ -30,17 +31,17 @@ def _text(value):
     return f"{value:.4g}" if isinstance(value, float) else "unknown" if value is None else str(value)
 
 
-class Report(dict):
+class Report(dict[str, Any]):
     """Facts by name; print it to read it, index it to use it."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n".join(_lines(self, ""))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return as_html(self)
 
 
-def plain(headings, body):
+def plain(headings, body) -> str:
     """Rows of text under headings, in columns."""
     widths = [max(map(len, column)) for column in zip(headings, *body)]
     lines = (headings, ["-" * width for width in widths], *body)
@@ -69,7 +70,7 @@ def progress(total, quiet=False):
         yield advance
 
 
-def as_html(value):
+def as_html(value: Any) -> str:
     """A dict as a table of a row per name, with tables inside, and a list of dicts as one with headings; the rest as text.
 
     The colours are those of the page around it, light or dark.

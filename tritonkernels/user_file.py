@@ -1,6 +1,6 @@
 """What a user has measured, kept for later processes: one readable JSON file a kind, a list of entries and a schema's number.
 
-The files are in the cache folder (private.py). TRITONKERNELS_TUNING names the tuned table, and the others are beside it; "off"
+The files are in the cache folder (private.py). TRITONKERNELS_TUNING names the tuned table, and the others are next to it; "off"
 is none of them. A process reads each once. They are data, never code. A file that others can write, that is damaged or has
 another schema is refused, with one warning, and never overwritten.
 """
@@ -127,7 +127,7 @@ def _said(path, error):
 
 
 def _replace(path, content):
-    """Write the file anew, in one step for whoever reads it."""
+    """Replace the file, in one step for whoever reads it."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)  # private for any umask
     try:
         with open(descriptor, "w", encoding="utf-8") as file:

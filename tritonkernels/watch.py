@@ -63,7 +63,7 @@ def _copy(tensor):
 
 class Watch(TorchDispatchMode):
     def __init__(self, tensors, out=None):
-        """Of a call's tensors; `out` is the last of them, if there is one."""
+        """Watch a call of these tensors; `out` is the last of them, if there is one."""
         super().__init__()
         self._given = len(tensors)
         overwritten = [out is not None and _is_at(t, out) for t in tensors[:-1]] + [False]
@@ -76,7 +76,7 @@ class Watch(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls):
-        """Not by torch's wrapper of __torch_dispatch__, which imports the compiler, for seconds. Nothing traces a Watch."""
+        """Avoids torch's wrapper of __torch_dispatch__, which imports the compiler, for seconds. Nothing traces a Watch."""
         return False
 
     def __enter__(self):

@@ -1,14 +1,29 @@
 """conv2d in CUDA C++."""
 
+from torch import Tensor
+
+from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair
 from tritonkernels.conv2d import CONV2D
+from tritonkernels.design import Design
 from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 
 
 def conv2d(
-    input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
-):
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    *,
+    precision: Conv2dPrecision | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """tritonkernels.conv2d, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return OPERATOR(
         design,

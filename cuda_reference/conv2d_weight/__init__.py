@@ -1,25 +1,29 @@
 """conv2d_weight in CUDA C++."""
 
+from torch import Tensor
+
+from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from tritonkernels.conv2d_weight import CONV2D_WEIGHT
+from tritonkernels.design import Design
 from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
 
 
 def conv2d_weight(
-    input,
-    weight_size,
-    grad_output,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
+    input: Tensor,
+    weight_size: Size,
+    grad_output: Tensor,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
     *,
-    precision=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: Conv2dPrecision | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """tritonkernels.conv2d_weight, by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return OPERATOR(
         design,

@@ -12,7 +12,7 @@ from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 from .parts.packed_rows import may_pack_rows
 
-WAVES = 2  # that are shared: with a full one beside the rest every block's run is long enough
+WAVES = 2  # that are shared: the rest and a full one, so that every block's run is long enough
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
 KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE))
 

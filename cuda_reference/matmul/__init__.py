@@ -1,5 +1,10 @@
 """Matrix product in CUDA C++, on tensor cores if they support the precision."""
 
+import torch
+from torch import Tensor
+
+from tritonkernels.annotations import Accumulate, Activation, Config, MatmulPrecision
+from tritonkernels.design import Design
 from tritonkernels.matmul import MATMUL
 from tritonkernels.torch_ops import Operator
 
@@ -7,23 +12,23 @@ from ..launch import LIBRARY
 
 
 def matmul(
-    a,
-    b,
+    a: Tensor,
+    b: Tensor,
     *,
-    precision=None,
-    out_dtype=None,
-    accumulate=None,
-    alpha=1.0,
-    beta=None,
-    c=None,
-    bias=None,
-    activation=None,
-    scale_a=None,
-    scale_b=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: MatmulPrecision | None = None,
+    out_dtype: torch.dtype | None = None,
+    accumulate: Accumulate | None = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: Activation | None = None,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
     return OPERATOR(
         design,

@@ -34,7 +34,7 @@ def _shared_bytes(config):
 
 
 def _configs(problem, target):
-    """Those whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; first without
+    """Configs whose slices fit with the kernel's own kilobyte, thin ones where they cover the rows or columns; first without
     splits of K."""
     space = _OF_TWO if SCHEMES[problem.precision].planes == 2 else _OF_THREE
     space = *in_order(space, target), *(c for c in _THIN if covers(problem, c))

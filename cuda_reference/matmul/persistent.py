@@ -179,7 +179,7 @@ def _with_addend_in_boxes(given, parameters):
 
 
 def block_bytes(problem, config, parameters):
-    """Of shared memory, of operands that lie as the kernel's parameters say."""
+    """Bytes of shared memory for operands that lie as the kernel's parameters say."""
     lines = lines_of_slices(config, problem.dtype.itemsize, parameters["A_BY_K"], parameters["B_BY_K"])
     return shared_bytes(config, lines=lines)
 
@@ -204,7 +204,7 @@ def packs_for_tma(problem, config):
 
 
 def packs(problem, config):
-    """Of a problem as_taken."""
+    """Whether A and B of a problem as_taken are packed."""
     a, b = packs_for_tma(problem, config)
     taken = problem.aligned and problem.b_layout == "row" and takes_one_across_k(problem, config)
     return a, b and not taken

@@ -37,7 +37,7 @@ def _shared_bytes(precision, config):
 
 
 def _configs(problem, target):
-    """Those whose slices fit beside the kernel's own kilobyte, thin ones where they cover the rows or columns; first without
+    """Configs whose slices fit with the kernel's own kilobyte, thin ones where they cover the rows or columns; first without
     splits of K."""
     precision = problem.precision
     space = *in_order(_SPACE[precision], target), *(c for c in _THIN if covers(problem, c))

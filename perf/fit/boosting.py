@@ -2,7 +2,7 @@
 
 A choice is among runs of one shape. So each tree is fitted to how these differ in what the trees before it leave: from their
 mean, in which a run counts as much as it is fast, at most OUTLIER of each (the gradient of Huber's function, as in
-least_squares.py). LEVEL of the mean counts beside it, or else trees would not know how long a call takes. A tree sees a random
+least_squares.py). LEVEL of the mean counts too, or else trees would not know how long a call takes. A tree sees a random
 half of the shapes, and a random half of the questions. Level by level it takes the question that lessens the squares most, with
 PRIOR runs in each leaf that say 0; RATE of what a leaf says counts. (Friedman 2001 and 2002; oblivious trees: Kohavi 1994,
 Prokhorenkova and others 2018.)
@@ -17,7 +17,7 @@ import numpy
 from tritonkernels.choice.learned import UNIT, Trees
 
 OUTLIER = 0.2  # of log time
-# Of those tried what chose best in cross-validation on the half to fit to; but LEVEL 0 chose as well, and told times worse
+# Of those tried what chose best in cross-validation on the half to fit to; but LEVEL 0 chose as well, and predicted times worse
 TREES, DEPTH, RATE, PRIOR, LEVEL = 600, 6, 0.15, 5.0, 0.1
 THRESHOLDS = 32  # of a figure at most
 SHARE = 0.5  # of shapes, and of questions, that a tree sees
@@ -61,7 +61,7 @@ def _residuals(left, shapes, weights):
 
 
 def _questions(figures):
-    """Those that have both answers, each once: of thresholds between a figure's values, if these are few, or its quantiles."""
+    """Questions that have both answers, each once: thresholds between a figure's values, if these are few, or its quantiles."""
     found = {}
     for at, column in enumerate(figures.T):
         values = numpy.unique(column)

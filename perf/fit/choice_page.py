@@ -66,7 +66,7 @@ The GPU's figures are in its [table of targets](../tritonkernels/target.py), or 
 fit` fits them to recorded times, by robust least squares on the logarithm of time. Each precision of a design has its own.
 Where it has few records they are about those of the design's other precisions; a design with few records gets about the shares
 of its operation's other designs, and a config or a class with few records a factor near 1. Shares are of a GPU's own figures,
-so the records of all GPUs of an architecture are fitted to together: those of {gpus}. The result serves every GPU, and what was
+so the records of all GPUs of an architecture are fitted to together, here of {gpus}. The result serves every GPU, and what was
 timed there counts as timed.
 
 ## What the model does not count

@@ -6,7 +6,7 @@ records give the same files, but for designs that are other kernels since they w
 `perf compare` times in a row, do not wait for their launches. Beside them go learned/*.npz: what the model with these figures
 gets wrong (boosting.py).
 
-How good the choice is, is told by one that is fitted to half of the shapes only, by a hash of them, and judged by the others;
+The choice is judged by a model that is fitted to half of the shapes only, by a hash of them, on the others;
 docs/choice.md has it. What is written is then fitted to all of them. Needs no GPU.
 
 Exit status: 2 if there are no records.

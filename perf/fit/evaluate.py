@@ -12,7 +12,7 @@ FINE, GATE_MEAN, GATE_SHARE = 1.25, 1.03, 0.99  # the gates: this mean at most, 
 
 
 class Outcome(NamedTuple):
-    """Of one shape and package: what the model chooses among the measured runs, and which is the fastest."""
+    """What the model chooses among the measured runs of a shape and package, and the fastest of them."""
 
     chosen: Counted
     best: Counted

@@ -71,7 +71,7 @@ def _apart(at, rows):
 
 
 def _strength(rows, names):
-    """The matrix of the squares that are minimised beside the samples': the sums of the module's docstring but the first."""
+    """The matrix of the squares that are minimised with the samples': the sums of the module's docstring but the first."""
     apart = numpy.hstack([numpy.eye(rows - 1), -numpy.ones((rows - 1, 1))])
     between = OF_PRECISION * apart.T @ apart
     between[-1, -1] += OF_DESIGN

@@ -10,7 +10,7 @@ from tritonkernels.choice.model import SHARES
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Of some runs.
+    """Some runs, as arrays.
 
     precisions  of the runs, which have shares of their own
     names       of the factors, (name, the precision that it is of, or None if it is of all). Factors of all runs of a precision
@@ -32,7 +32,7 @@ class Samples:
 
     @staticmethod
     def of(runs):
-        """Of Counted runs."""
+        """The Samples of Counted runs."""
         named = [set(run.factors) for run in runs]
         of_runs = [model.alike(run.problem.precision) for run in runs]
         precisions = tuple(sorted(set(of_runs)))
@@ -53,7 +53,7 @@ class Samples:
 
     @staticmethod
     def joined(many):
-        """Of several designs, without factors and all of one precision, to fit what they have in common."""
+        """The Samples of several designs, without factors and all of one precision, to fit what they have in common."""
         starts = numpy.cumsum([0, *(len(s.logs) for s in many)])
         return Samples(
             ("all",),
@@ -84,7 +84,7 @@ class Samples:
         return seconds, numpy.hstack([derivatives.reshape(len(self.logs), -1), by_factor])
 
     def _product(self, factors, wanted):
-        """Of the wanted factors, of each kernel."""
+        """Each kernel's product of the wanted factors."""
         return numpy.exp(self.present[:, wanted] @ numpy.log(factors[wanted]))[self.run]
 
     def _by_run(self, of_kernels):

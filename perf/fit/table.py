@@ -138,7 +138,7 @@ def folder(gpu):
 
 
 def _keys():
-    """Of the contenders of both packages, sorted."""
+    """The keys of the contenders of both packages, sorted."""
     own = ((p, design) for p in PACKAGES.values() for op in library(p).served for design in library(p).designs(op))
     return sorted({f"{package} {design.key}" for package, design in own if not design.is_lesson})
 

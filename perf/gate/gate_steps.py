@@ -45,7 +45,7 @@ class Step:
 
 
 def steps(logs, package=None, quick=False):
-    """Those of plan.names. `package`: only what it takes part in. `quick`: of each test the cases of `make test`."""
+    """The steps of plan.names. `package`: only what it takes part in. `quick`: of each test the cases of `make test`."""
     packages, some = ((package,), [f"--package={package}"]) if package else (PACKAGES, [])
     every = [*["--all"] * (not quick), *some]
     return [_step(name, logs, packages, some, every) for name in plan.names(package, quick)]

@@ -134,7 +134,7 @@ def _hashes():
 
 
 def _code(suffix, content):
-    """What of a file's bytes is run. Text is cut by positions, not printed anew: every Python must come to the same."""
+    """What of a file's bytes is run. Text is cut by positions, not printed again: every Python must come to the same."""
     if suffix not in (".py", *HEADERS):
         return content
     text = content.decode()

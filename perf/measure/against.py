@@ -17,7 +17,7 @@ class Pair:
 
     @property
     def change(self):
-        """Of the median time: 0.1 is 10 % slower."""
+        """The change of the median time: 0.1 is 10 % slower."""
         return self.now.median_ms / self.then.median_ms - 1
 
     def verdict(self, threshold):

@@ -131,7 +131,7 @@ def matmul(m, n, k, dtype=torch.float32, a="row", b="row", batch=(), gpu_only=Fa
 
 
 def scales(rows=None, columns=None):
-    """Of both operands of fp8: one each, or one for each row of A and column of B."""
+    """The scales of both operands of fp8: one each, or one for each row of A and column of B."""
     shapes = ((rows, 1), (1, columns)) if rows else ((), ())
     return {name: Operand(shape) for name, shape in zip(("scale_a", "scale_b"), shapes)}
 

@@ -88,7 +88,7 @@ class Checker:
         return Finding(verdict, fault) if fault or verdict.ok else self._excess(verdict, problem, computed, options)
 
     def verdict(self, problem, computed, **options):
-        """Of the result alone."""
+        """The verdict of the result alone."""
         if self._asked != (problem, options):
             with switched(((torch.backends.cudnn, "benchmark", False),)):  # a search would run all of float64's algorithms
                 self._expected = numerics.Expected(problem, *self._args, **self._kwargs, **options)

@@ -108,7 +108,7 @@ class Run:
         if not self.left:
             return
         begun, total = time.monotonic(), len(self.left)
-        on_gpu, told = self._device.type == "cuda", begun
+        on_gpu, said = self._device.type == "cuda", begun
         gpus = processes.gpus() if on_gpu else [""]
         builders = max(1, len(os.sched_getaffinity(0)) - SPARE * len(gpus)) if on_gpu else 0
         with table.progress(total, quiet) as advance, Crew(build, builders, measure, gpus) as crew:
@@ -117,7 +117,7 @@ class Run:
             jobs = [Job((case, *settings), builds(case, self._packages, target)) for case in self.left]
 
             def answered(job, what, value):
-                nonlocal told
+                nonlocal said
                 case, *_ = job.task
                 rows, why, lost = value if what == "done" else ([], value, True)
                 self.left.remove(case)
@@ -125,9 +125,9 @@ class Run:
                 if self._path:
                     records.write_json(self._path, [*self.others, *self.rows])
                 advance(f"{case.op} {case.name}")
-                if not quiet and time.monotonic() - told > TELL:
-                    told = time.monotonic()
-                    print(f"{total - len(self.left)} of {total} cases in {told - begun:.0f} s", file=sys.stderr, flush=True)
+                if not quiet and time.monotonic() - said > TELL:
+                    said = time.monotonic()
+                    print(f"{total - len(self.left)} of {total} cases in {said - begun:.0f} s", file=sys.stderr, flush=True)
                 return lost
 
             crew.run(jobs, seconds - (time.monotonic() - begun), answered)

@@ -64,13 +64,6 @@ class ClassResult:
         """How many cases there are."""
         return max((len(side.cases) + len(side.others) for side in self.packages.values()), default=0)
 
-    def reaches(self, package):
-        """Whether the package reaches both goals with every case; None where nothing was timed."""
-        side = self.packages[package]
-        if not side.cases:
-            return None
-        return not side.others and side.mean >= self.class_.mean and side.worst >= self.class_.worst
-
 
 def of_records(records):
     """A ClassResult of each class that the records have, in the order of CLASSES. Of a repeated row the last one counts."""

@@ -1,4 +1,4 @@
-"""python -m perf torch: the host time of calls, and the times of whole models, beside torch's, on this GPU.
+"""python -m perf torch: the host time of calls, and the times of whole models, next to torch's, on this GPU.
 
 Host: what a repeated call of small operands takes of the CPU until it returns, as it is, while its gradients are recorded, and
 in a function that torch.compile has compiled. Models: those of examples/, larger, forward alone and with backward, with torch's
@@ -36,7 +36,7 @@ HEADINGS = ("what", "of", "modules or operator", "swapped", "median us", "p20-p8
 
 @dataclass
 class Time:
-    """Of a call or a model's step, in microseconds."""
+    """Microseconds of a call or a model's step."""
 
     what: str  # "host" or the model's name and type
     of: str

@@ -34,7 +34,7 @@ class Record:
     message: str | None = None  # why not ok
     bound_by: str | None = None  # "memory" or "compute", by the roofline
     rounds: int | None = None  # this and the following are None without a GPU
-    left_out: int | None = None  # rounds beside these that may include host time
+    left_out: int | None = None  # further rounds, which may include host time
     calls: int | None = None  # in a row in a timed run, each on operands of its own
     median_ms: float | None = None
     p20_ms: float | None = None

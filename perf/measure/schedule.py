@@ -129,7 +129,7 @@ class Schedule:
 
     def _from_measurer(self, what, value):
         self._heard = self._now()
-        if what == "told":
+        if what == "news":
             self._at = None if value is None else self._sent[value]
             return
         job, self._job = self._job, None
@@ -141,7 +141,7 @@ class Schedule:
             self._write(job, value)
 
     def _fault(self, job, why):
-        """Of the contender that was under way; without one the trial itself fails."""
+        """A fault of the contender that was under way; without one the trial itself fails."""
         job.faults += 1
         if self._at is not None:
             job.failed[self._at] = f"a fault: {why}"

@@ -139,7 +139,7 @@ def size(pick, least, most):
 
 
 def _layouts(pick):
-    """Of A and B: mostly nn and nt, which torch.nn.Linear has; tn are gradients of weights."""
+    """The layouts of A and B: mostly nn and nt, which torch.nn.Linear has; tn are gradients of weights."""
     return pick.choices((("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")), (4, 4, 2, 1))[0]
 
 

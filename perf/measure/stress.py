@@ -15,7 +15,7 @@ def _uniform(generator, *shape):
 
 
 def _log_uniform(generator, *shape, exponent):
-    """Of either sign, 2^-exponent to 2^exponent."""
+    """Values of either sign, 2^-exponent to 2^exponent."""
     signs = torch.randint(2, shape, generator=generator) * 2 - 1
     return signs * torch.exp2((2 * torch.rand(shape, generator=generator) - 1) * exponent)
 

@@ -2,9 +2,9 @@
 
 Of each shape (shapes.py) and package some contenders run (trial.py): most are the first of the choice's ranking, some are
 random, and some were never timed, as new designs and configs are; or, to see what the choice misses, they are the first of each
-kind. Each result is checked, and they are timed together, beside torch. Kernels are built on all cores meanwhile. It ends in
+kind. Each result is checked, and they are timed together, with torch. Kernels are built on all cores meanwhile. It ends in
 time, and keeps what it has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one
-ended; changed sources begin anew. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep
+ended; changed sources begin again. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep
 --share 1/2 ...
 
 Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU, without shapes or for bad arguments.
@@ -136,10 +136,10 @@ def count(planned):
 
 def run(planned, workers, seconds, writers, **stand_ins):
     """Do the jobs, tell how far they came, and return the exit status."""
-    counts, told = collections.Counter(), time.monotonic()
+    counts, said = collections.Counter(), time.monotonic()
 
     def record(row):
-        nonlocal told
+        nonlocal said
         writers[row["op"]].write(row)
         counts.update(timed=len(row["times"]), wrong=len(row["wrong"]), failed=len(row["failed"]))
         counts.update(left_out=row["left_out"], faults=row["faults"])
@@ -150,8 +150,8 @@ def run(planned, workers, seconds, writers, **stand_ins):
             print(f"{len(row['failed'])} failed: {title}: {design} {config}: {why}", flush=True)
         if "fault" in row:
             print(f"GIVEN UP: {title}: {row['fault']}: {row['problem']}", flush=True)
-        if time.monotonic() - told > TELL:
-            told = time.monotonic()
+        if time.monotonic() - said > TELL:
+            said = time.monotonic()
             print(f"{under_way.measured} of {len(planned)} measured, {under_way.built} builds, {dict(counts)}", flush=True)
 
     under_way = schedule.Schedule(planned, workers, seconds, record, **stand_ins)

@@ -1,4 +1,4 @@
-"""A shape in one package: which contenders are to be timed, their builds, and their times, beside those of torch.
+"""A shape in one package: which contenders are to be timed, their builds, and their times, next to torch's.
 
 A contender is (name of the design, numbers of the config). build and measure run in workers.py's processes.
 """

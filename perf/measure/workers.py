@@ -33,7 +33,7 @@ class Worker:
         self._connection.send(task)
 
     def receive(self):
-        """("told" | "done", value), or ("died", why)."""
+        """("news" | "done", value), or ("died", why)."""
         try:
             return self._connection.recv()
         except (EOFError, ConnectionError):
@@ -47,7 +47,7 @@ class Worker:
 
 
 def wait(workers, seconds):
-    """Those that have something to say, at the latest after so many seconds."""
+    """The workers that have something to say, at the latest after so many seconds."""
     return multiprocessing.connection.wait(workers, max(0.0, seconds))
 
 
@@ -58,4 +58,4 @@ def _serve(work, connection):
             task = connection.recv()
         except EOFError:
             return
-        connection.send(("done", work(task, lambda value: connection.send(("told", value)))))
+        connection.send(("done", work(task, lambda value: connection.send(("news", value)))))

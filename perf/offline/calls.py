@@ -90,7 +90,7 @@ def unusual_calls(op):
     for dtype in (torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2):
         yield prepare(empty(4096, 4096, dtype=dtype), empty(4096, 4096, dtype=dtype))
     c = empty(4096, 4096)
-    for addend in (c, c.t(), c.float()):  # alone, which shared memory has beside the largest tiles
+    for addend in (c, c.t(), c.float()):  # one addend alone, as shared memory has it with the largest tiles
         yield prepare(empty(4096, 4096), empty(4096, 4096), beta=0.5, c=addend, out_dtype=addend.dtype)
     e4m3, e5m2 = (empty(4096, 4096, dtype=dtype) for dtype in (torch.float8_e4m3fn, torch.float8_e5m2))
     rows = {"scale_a": empty(4096, 1, dtype=torch.float32), "scale_b": empty(1, 4096, dtype=torch.float32)}

@@ -33,6 +33,6 @@ def nearest(config, design, problem, target):
 
 
 def lines(rows):
-    """Of [(name of a design, its nearest())], the nearest over all designs."""
+    """The nearest over all designs, from [(name of a design, its nearest())]."""
     known = [(distance, f"{name}: {words(config)}") for name, found in rows for distance, config in found]
     return [line for _, line in itertools.islice(sorted(known, key=lambda pair: pair[0]), MOST)]

@@ -62,7 +62,7 @@ float64 by its definition: its 16-bit operands are raised to float32. So are tho
 such as `precision="tf32"`. float64 and integers stay what they are.
 
 **vmap** makes one call of a batch where the operation has such a batch: `gemm` becomes `matmul` with a batch, images join the
-images of one convolution, filters become groups. Where there is no such batch (a `design=` that you name, a `c` beside a batch
+images of one convolution, filters become groups. Where there is no such batch (a `design=` that you name, a `c` with a batch
 of biases) it is a loop of calls, and a warning says so once.
 
 **torch.compile and torch.export** keep each call as one operator that they do not look into. So:
@@ -87,7 +87,7 @@ autocast, in a profile or as DTensors. On a GPU they are C++, also where gradien
 ([how](running.md#the-hosts-time)). Compiled autograd does not know their nodes.
 
 **Precision** `"torch"` follows torch's switches. They are read at the call; backward has the precision of the call. In compiled
-and exported programs each operator reads them when it runs, those of backward too, as torch's own do.
+and exported programs each operator reads them when it runs, also in backward, as torch's own do.
 
 ## What works
 
@@ -106,7 +106,7 @@ are recorded, and in a function that torch.compile has compiled. Kernels of larg
 
 {host}
 
-**Models**: those of [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
+**Models**: the [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
 brackets how many are ours. A CUDA graph leaves out the host. [`nn.replace`](nn.md) measures first and swaps only what is
 faster: a column *where faster*, if there is one, is of its models.
 

@@ -12,7 +12,7 @@ STRIP, LETTER = 580, 4  # points: the width of a strip, and of a letter of the n
 FEWEST = 20  # letters of a name, room or not
 NOTHING = {"ratios": ()}  # of a package that a class has no rows of
 MARKERS = "os^DvPX*"
-BESIDE = ("axes fraction", "data")
+AT_ROW = ("axes fraction", "data")
 PACKAGES = {
     "triton": ("Triton", "o", TRITON, -0.17),
     "cuda": ("CUDA", "s", CUDA, 0.17),
@@ -31,7 +31,7 @@ def strips(figure, title, origin, rows, label):
     widths = [right - left for left, right in zip(least, mean)]
     axes.barh(range(len(rows)), widths, 0.8, least, color=VENDOR, alpha=0.3, linewidth=0, label="goal")
     for column, (package, (name, marker, colour, shift)) in enumerate(PACKAGES.items()):
-        place = {"xycoords": BESIDE, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
+        place = {"xycoords": AT_ROW, "ha": "right", "va": "center", "fontsize": 8, "color": colour}
         axes.annotate(name, (1.05 + 0.055 * column, -1), **place)
         own = [(i, row["goal"][0], row[package]) for i, row in enumerate(rows.values()) if package in row]
         for i, goal, found in own:
@@ -78,7 +78,7 @@ def bars(figure, title, origin, rows, vendor, line, label):
         own = [(i + shift, row[package]) for i, row in enumerate(rows.values()) if package in row]
         axes.barh([y for y, _ in own], [x for _, x in own], height=0.34, color=colour, label=name)
         for y, x in own:  # in a column, where no line crosses them
-            axes.annotate(f" {three_digits(x)}", (1, y), xycoords=BESIDE, va="center", fontsize=7, color=colour)
+            axes.annotate(f" {three_digits(x)}", (1, y), xycoords=AT_ROW, va="center", fontsize=7, color=colour)
     axes.set_xlabel(label)
     axes.grid(axis="y", visible=False)
     _legend(axes)

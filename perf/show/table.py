@@ -68,7 +68,7 @@ def print_table(headings, body, styles=None, file=None):
 
 
 def column_widths(columns, room):
-    """Those that texts take, less where texts of several words leave too little room; None if there is none without cuts."""
+    """Widths of columns of texts, less where texts of several words lack room; None if there is none without cuts."""
     widths = [max(map(len, column)) for column in columns]
     least = [max(len(word) for text in column for word in [*text.split(), ""]) for column in columns]
     for i in sorted(range(len(columns)), key=lambda i: least[i] - widths[i]):

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from tritonkernels.analysis.intensity import best_split, intensity, operand_loads, required_bandwidth, reuse
-from tritonkernels.analysis.latency import bytes_in_flight, hidden_cycles, loads_per_thread, warps_to_hide
+from tritonkernels.analysis.intensity import best_split, intensity, operand_loads, required_bandwidth
+from tritonkernels.analysis.latency import bytes_in_flight, hidden_cycles
 from tritonkernels.analysis.occupancy import SCHEDULERS, occupancy
-from tritonkernels.analysis.roofline import attainable, limits, ridge, slowest
+from tritonkernels.analysis.roofline import attainable, limits, slowest
 from tritonkernels.problem import GemmProblem
 from tritonkernels.target import Target
 
@@ -33,9 +33,7 @@ def test_block_tiles_and_the_bandwidth_they_need():
 
 
 def test_registers_turn_2_tm_tn_loads_into_tm_plus_tn():
-    assert operand_loads(8, 8) == 16 and reuse(8, 8) * operand_loads(8, 8) == 2 * 8 * 8 == 128
-    assert reuse(1, 1) == 1
-    assert reuse(2, 6) == 3
+    assert operand_loads(8, 8) == 16 and operand_loads(2, 6) == 8
 
 
 def test_a_warp_s_lanes_split_best_4_by_8():
@@ -46,34 +44,27 @@ def test_a_warp_s_lanes_split_best_4_by_8():
 
 
 def test_latency_and_the_two_parallelisms():
-    in_flight = bytes_in_flight(4.3e12, 600e-9)
-    assert in_flight == pytest.approx(2.58e6)
-    assert loads_per_thread(in_flight / 132, threads=256) == 5
-    assert loads_per_thread(32, threads=2, width=16) == 1 and loads_per_thread(33, threads=2, width=16) == 2
+    assert bytes_in_flight(4.3e12, 600e-9) == pytest.approx(2.58e6)
 
     half = occupancy(RTX_2080, threads=256, registers=128)
     warps = half.warps / SCHEDULERS
     assert half.fraction == 0.5 and warps == 4 and hidden_cycles(warps) == 4
     assert hidden_cycles(warps, ilp=64) == 256
-    assert warps_to_hide(30) == 30 and warps_to_hide(30, ilp=8) == 4
 
 
 def test_the_roofline_bends_at_the_ridge():
-    bend = ridge(RTX_2080.peaks["ieee"], RTX_2080.dram_bandwidth)
-    assert bend == pytest.approx(22.545, abs=1e-3)
-    peak, bandwidth = 10.0, 2.0
-    assert ridge(peak, bandwidth) == 5
-    assert [attainable(i, peak, bandwidth) for i in (0, 1, 5, 6)] == [0, 2, 10, 10]
+    assert [attainable(intensity, peak=10.0, bandwidth=2.0) for intensity in (0, 1, 5, 6)] == [0, 2, 10, 10]
 
 
 @pytest.mark.parametrize("size, bound", ((16, "memory"), (4096, "compute")))
 def test_limits_of_a_problem(size, bound):
     problem = gemm(size, size, size)
-    told = limits(problem, RTX_2080)
-    assert told["compute_s"] == pytest.approx((2 * size**3 + size**2) / 10.1e12)
-    assert told["memory_s"] == pytest.approx(12 * size**2 / 448e9)
-    assert told["bound_by"] == bound == max(("compute", "memory"), key=lambda name: told[f"{name}_s"])
-    bend = ridge(RTX_2080.peaks["ieee"], RTX_2080.dram_bandwidth)
+    facts = limits(problem, RTX_2080)
+    assert facts["compute_s"] == pytest.approx((2 * size**3 + size**2) / 10.1e12)
+    assert facts["memory_s"] == pytest.approx(12 * size**2 / 448e9)
+    assert facts["bound_by"] == bound == max(("compute", "memory"), key=lambda name: facts[f"{name}_s"])
+    bend = RTX_2080.peaks["ieee"] / RTX_2080.dram_bandwidth
+    assert bend == pytest.approx(22.545, abs=1e-3)
     assert (problem.intensity > bend) == (bound == "compute")
 
 

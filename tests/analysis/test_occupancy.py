@@ -82,7 +82,7 @@ def test_a_block_s_shared_memory_includes_the_system_s_kilobyte():
 
 
 def test_shared_memory_comes_in_units():
-    """Of 128 bytes: 11 times 165 units of H200's 1824. Of 256 before sm_80: 7 times 36 of RTX 2080's 256."""
+    """128 bytes: 11 times 165 units of H200's 1824. 256 before sm_80: 7 times 36 of RTX 2080's 256."""
     assert [occupancy(H200, threads=32, shared_bytes=165 * 128 - 1024 + more).blocks for more in (0, 1)] == [11, 10]
     assert [occupancy(RTX_2080, threads=32, shared_bytes=36 * 256 + more).blocks for more in (0, 1)] == [7, 6]
 

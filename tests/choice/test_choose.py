@@ -30,7 +30,7 @@ def problems(op, number, seed):
 
 
 def willing(library, op, number, seed):
-    """Those that some design of the library computes."""
+    """The problems that some design of the library computes."""
     return [p for p in problems(op, number, seed) if not all(d.refuses(p, H200) for d in library.designs(op))]
 
 

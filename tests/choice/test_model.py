@@ -36,7 +36,7 @@ def test_arithmetic_takes_as_long_as_on_the_busiest_sm(blocks, busiest):
 
 @pytest.mark.parametrize("blocks, threads, share", [(132, 64, 4), (264, 64, 2), (600, 64, 1), (132, 256, 1), (132, 512, 1)])
 def test_cuda_cores_want_8_warps(blocks, threads, share):
-    """Of what an SM holds at once: 5 blocks of 2 warps do."""
+    """Among what an SM holds at once: 5 blocks of 2 warps do."""
     found = estimate(kernel(blocks=blocks, threads=threads, flops=1e9))
     assert found.compute_s == pytest.approx(share * -(-blocks // 132) * 1e9 * 132 / 67e12)
     of_tensor_cores = estimate(kernel(blocks=blocks, threads=threads, flops=1e9, unit="fp16"))
@@ -93,7 +93,7 @@ def test_one_of_the_stages_has_the_slice_that_is_multiplied():
 
 
 def test_runs_at_different_k_share_nothing_in_l2():
-    """Of a long K: 200 tiles, of which 68 are shared to the slice. By as many programs each, neighbours are at the same k."""
+    """A long K: 200 tiles, 68 of them shared to the slice. By as many programs each, neighbours are at the same k."""
     problem = shapes.prepared(cases.matmul(1280, 2560, 128256, torch.float16, "row", "col", ())).problem
     tile = {"BM": 128, "BN": 128, "BK": 64, "threads": 256, "GROUP_M": 10}
     whole, even, odd = (

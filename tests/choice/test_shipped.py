@@ -91,8 +91,8 @@ def test_a_call_runs_what_it_says_and_explain_tells(package, file, fresh):
     problem, target = prepare("gemm", a, b).problem, library.target(a.device)
     candidate = [c for c in library.candidates(problem, target)[0] if c[0].name == "rasterized"][-1]
     library.shipped.store(entry(library, problem, candidate, target))
-    told = package.explain("gemm", a, b)
-    assert (told["design"], told["config"], told["chosen_by"]) == (*as_found(candidate), "shipped table")
+    report = package.explain("gemm", a, b)
+    assert (report["design"], report["config"], report["chosen_by"]) == (*as_found(candidate), "shipped table")
     torch.testing.assert_close(package.gemm(a, b), a @ b)
     assert package.explain("gemm", a, b, design="rasterized")["chosen_by"] == "caller"
 

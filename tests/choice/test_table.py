@@ -121,9 +121,9 @@ def test_a_call_runs_what_the_table_says_and_explain_tells(package, file, fresh)
     assert package.explain("gemm", a, b)["chosen_by"] == "model"
     candidate = [c for c in library.candidates(problem, target)[0] if c[0].name == "rasterized"][-1]
     library.tuned.store(entry(library, problem, candidate, target))
-    told = package.explain("gemm", a, b)
-    assert (told["design"], told["config"], told["chosen_by"]) == ("rasterized", as_dict(candidate[1]), "tuned table")
-    assert package.configs("gemm", a, b)[0] == told["config"], "the one that the call uses first"
+    report = package.explain("gemm", a, b)
+    assert (report["design"], report["config"], report["chosen_by"]) == ("rasterized", as_dict(candidate[1]), "tuned table")
+    assert package.configs("gemm", a, b)[0] == report["config"], "the one that the call uses first"
     torch.testing.assert_close(package.gemm(a, b), a @ b)
     named = package.explain("gemm", a, b, design="split_k")
     assert (named["design"], named["chosen_by"]) == ("split_k", "caller")

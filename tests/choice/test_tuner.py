@@ -36,8 +36,8 @@ def tune(served, gpu, budget=60.0, args=None, **options):
 
 
 def chosen(served, args=None):
-    told = served.explain("gemv", *(args or operands()))
-    return told["design"], told["config"], told["chosen_by"]
+    report = served.explain("gemv", *(args or operands()))
+    return report["design"], report["config"], report["chosen_by"]
 
 
 def entries(file):
@@ -50,13 +50,13 @@ def test_the_fastest_is_found_within_the_budget(file, seed):
     times = {"slow": [900, 700], "fast": [150, 103, 100, 140], "default": [130, 120, 125]}
     served = library(gpu, **{name: [(t * US, right) for t in each] for name, each in times.items()})
     assert chosen(served) == ("default", {"number": 0}, "model")
-    told = tune(served, gpu, budget=1.0)
+    report = tune(served, gpu, budget=1.0)
     assert gpu.time < 1.0
-    assert told["winner"]["design"] == "fast" and told["winner"]["config"]["number"] in (1, 2)
-    assert told["default"]["design"] == "default" and told["speedup"] > 1.15
-    assert (told["timed"], told["wrong"], told["failed"], told["left"]) == (9, 0, 0, 0)
-    assert chosen(served) == ("fast", told["winner"]["config"], "tuned table")
-    assert told["table"] == str(file) and entries(file)[0]["tried"] == []
+    assert report["winner"]["design"] == "fast" and report["winner"]["config"]["number"] in (1, 2)
+    assert report["default"]["design"] == "default" and report["speedup"] > 1.15
+    assert (report["timed"], report["wrong"], report["failed"], report["left"]) == (9, 0, 0, 0)
+    assert chosen(served) == ("fast", report["winner"]["config"], "tuned table")
+    assert report["table"] == str(file) and entries(file)[0]["tried"] == []
 
 
 @pytest.mark.parametrize("at", range(12))
@@ -69,8 +69,8 @@ def test_one_disturbed_run_loses_the_fastest_nothing(file, at):
             gpu.work(9000 * US)
 
     others = [((150 + i) * US, right) for i in range(12)]
-    told = tune(library(gpu, other=[(100 * US, disturbed)], many=others, default=[(200 * US, right)]), gpu)
-    assert next(runs) > at and told["winner"]["design"] == "other"
+    report = tune(library(gpu, other=[(100 * US, disturbed)], many=others, default=[(200 * US, right)]), gpu)
+    assert next(runs) > at and report["winner"]["design"] == "other"
 
 
 def test_the_budget_is_kept_and_the_next_call_goes_on(file):
@@ -80,9 +80,9 @@ def test_the_budget_is_kept_and_the_next_call_goes_on(file):
     assert gpu.time < 2.2 and 0 < first["left"] < 40
     assert chosen(served)[2] == "model"
     calls = 1
-    while (told := tune(served, gpu, budget=2.0))["left"]:
+    while (report := tune(served, gpu, budget=2.0))["left"]:
         calls += 1
-    assert calls < 6 and chosen(served)[0] == "last" and told["timed"] == 44
+    assert calls < 6 and chosen(served)[0] == "last" and report["timed"] == 44
 
 
 def quick(a, x, out):
@@ -108,9 +108,9 @@ class OftenRight:
 def test_a_wrong_candidate_never_wins(file, act):
     gpu = SimulatedGpu()
     served = library(gpu, wrong=[(10 * US, act)], default=[(100 * US, right), (50 * US, right)])
-    told = tune(served, gpu)
-    assert told["winner"]["design"] == "default" and told["winner"]["config"] == {"number": 1}
-    assert (told["timed"], told["wrong"]) == (2, 1)
+    report = tune(served, gpu)
+    assert report["winner"]["design"] == "default" and report["winner"]["config"] == {"number": 1}
+    assert (report["timed"], report["wrong"]) == (2, 1)
 
 
 def test_a_candidate_that_raises_is_skipped_and_named(file):
@@ -119,9 +119,9 @@ def test_a_candidate_that_raises_is_skipped_and_named(file):
 
     gpu = SimulatedGpu()
     served = library(gpu, fast=[(50 * US, right)], raising=[(10 * US, fail)], default=[(100 * US, right)])
-    told = tune(served, gpu)
-    assert told["winner"]["design"] == "fast" and (told["timed"], told["failed"]) == (2, 1)
-    assert told["faults"] == {"raising number=0": "ZeroDivisionError: in the kernel"}
+    report = tune(served, gpu)
+    assert report["winner"]["design"] == "fast" and (report["timed"], report["failed"]) == (2, 1)
+    assert report["faults"] == {"raising number=0": "ZeroDivisionError: in the kernel"}
 
 
 def test_a_default_that_fails_is_replaced(file):
@@ -130,8 +130,8 @@ def test_a_default_that_fails_is_replaced(file):
 
     gpu = SimulatedGpu()
     served = library(gpu, slow=[(100 * US, right)], default=[(10 * US, fail)])
-    told = tune(served, gpu)
-    assert told["default"].startswith("ZeroDivisionError") and told["speedup"] is None
+    report = tune(served, gpu)
+    assert report["default"].startswith("ZeroDivisionError") and report["speedup"] is None
     assert chosen(served)[0] == "slow"
 
 
@@ -221,8 +221,8 @@ def test_an_end_at_any_step_loses_nothing(file):
             ends.append(len(tried))
             checked.clear()
             gpu = SimulatedGpu()
-            told = tune(make(gpu), gpu)
-            assert (told["timed"], told["left"]) == (3, 0)
+            report = tune(make(gpu), gpu)
+            assert (report["timed"], report["left"]) == (3, 0)
             assert ("slow" in checked) == (["last", {"number": 0}] not in tried)
         assert chosen(make(gpu)) == ("last", {"number": 1}, "tuned table")
         file.unlink()
@@ -243,9 +243,9 @@ def test_a_candidate_that_ends_the_process_comes_last_and_not_a_third_time(file)
         gpu = SimulatedGpu()
         served = library(gpu, fast=[(50 * US, note)], deadly=[(10 * US, kill)], default=[(100 * US, right)])
         with contextlib.suppress(Killed):
-            told = tune(served, gpu)
+            report = tune(served, gpu)
         assert list(dict.fromkeys(order)) == expected
-    assert told["winner"]["design"] == "fast" and list(told["faults"].values()) == [tuner.TWICE]
+    assert report["winner"]["design"] == "fast" and list(report["faults"].values()) == [tuner.TWICE]
 
 
 def test_a_lost_gpu_is_an_error_that_keeps_what_was_found(file):
@@ -261,8 +261,8 @@ def test_a_lost_gpu_is_an_error_that_keeps_what_was_found(file):
     with pytest.raises(TuningError, match=r"deadly number=0 has destroyed the CUDA context.*new process"):
         tune(served, gpu)
     del gpu.synchronize
-    told = tune(served, gpu)
-    assert told["winner"]["design"] == "fast" and told["failed"] == 1
+    report = tune(served, gpu)
+    assert report["winner"]["design"] == "fast" and report["failed"] == 1
 
 
 def test_a_budget_below_one_build(file, monkeypatch):
@@ -301,9 +301,9 @@ def test_what_is_not_built_is_left_and_a_failed_build_is_not_repeated(file, monk
     monkeypatch.setattr(builds, "run", run)
     gpu = SimulatedGpu()
     served = library(gpu, late=[(10 * US, right)], fast=[(50 * US, right)], default=[(100 * US, right)])
-    told = tune(served, gpu)
-    assert told["winner"]["design"] == "default" and told["faults"] == {"fast number=0": "BuildError: no compiler"}
-    assert (told["timed"], told["left"]) == (1, 1)
+    report = tune(served, gpu)
+    assert report["winner"]["design"] == "default" and report["faults"] == {"fast number=0": "BuildError: no compiler"}
+    assert (report["timed"], report["left"]) == (1, 1)
     assert tune(served, gpu)["winner"]["design"] == "late"
     assert asked == [["default", "fast", "late"], ["default", "late"]]
 
@@ -324,8 +324,8 @@ def test_nothing_is_timed_before_all_builders_have_ended(file, tmp_path, monkeyp
     monkeypatch.setattr(tuner, "BUILDS", 0)  # at the first success
     gpu = SimulatedGpu()
     served = library(gpu, default=[(100 * US, check)], hanging=[(1 * US, check)])
-    told = tune(served, gpu)
-    assert (told["winner"]["design"], told["left"]) == ("default", 1) and "faults" not in told
+    report = tune(served, gpu)
+    assert (report["winner"]["design"], report["left"]) == ("default", 1) and "faults" not in report
 
 
 def test_if_nothing_is_right_that_is_an_error(file):
@@ -365,9 +365,9 @@ def test_repeated_calls_take_the_winner(file):
 @PACKAGES
 def test_on_a_gpu(file, fresh, package):
     a, b = torch.randn(300, 200, device="cuda"), torch.randn(200, 400, device="cuda")
-    told = package.tune("gemm", a, b, budget=60.0)
-    assert told["timed"] >= 1 and "faults" not in told, told
-    assert package.explain("gemm", a, b)["design"] == told["winner"]["design"]
+    report = package.tune("gemm", a, b, budget=60.0)
+    assert report["timed"] >= 1 and "faults" not in report, report
+    assert package.explain("gemm", a, b)["design"] == report["winner"]["design"]
     assert numerics.judge(prepare("gemm", a, b).problem, package.gemm(a, b), a, b).ok
 
 

@@ -192,7 +192,7 @@ def test_a_larger_problem_is_more_work(op):
 
 
 def test_boxes_across_k_are_fetched_whole():
-    """Of 136 rows 192 where A lies across K, and no more where it is packed, or along K."""
+    """For 136 rows 192 where A lies across K, and no more where it is packed, or along K."""
     tile = {"BM": 136, "BN": 128, "BK": 64, "threads": 384, "box": 64}
     a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((1024, 1360), (1024, 1280)))
     across, along = (prepare("matmul", left, b).problem for left in (a.mT, torch.empty_like(a.mT.contiguous())))

@@ -38,7 +38,7 @@ def test_all_combinations_of_tile_edges(design):
 
 
 def traced(design):
-    """Of the emulation's config, and of a lesson also of that which a table of the ladder compares."""
+    """Traces of the emulation's config, and for a lesson of the config that a table of the ladder compares."""
     from cuda_reference.trace import trace
 
     call = prepare("gemm", random(256, 64), random(64, 256), random(256, 256), beta=0.5)

@@ -74,7 +74,7 @@ def computed(package, name, config, a, b, c=None, times=1, **options):
     assert given["counters"] is None or not given["counters"].any()
     around = torch.ones_like(buffer, dtype=torch.bool)
     around.as_strided(out.shape, out.stride(), out.storage_offset()).fill_(False)
-    assert buffer[around].isnan().all(), "something beside the result was written"
+    assert buffer[around].isnan().all(), "something around the result was written"
     return launch, out
 
 
@@ -120,7 +120,7 @@ def test_any_strides(package, name):
 
 @pytest.mark.parametrize("slices, splits", [(0, 1), (1, 1), (3, 3), (4, 4), (5, 3), (9, 3)])
 def test_no_split_is_empty(slices, splits):
-    """Of 4 that were asked for, with the same number of slices each but for the last."""
+    """Where 4 were asked for, with the same number of slices each but for the last."""
     for config in filter(of_four, space("cuda_reference")):
         k = tile_of(config)[2] * slices
         launch, _ = computed("cuda_reference", "split_k", config, small_integers(5, k), small_integers(k, 7))
@@ -183,7 +183,7 @@ def test_runs_cut_tiles_anywhere(device, config, blocks):
 @pytest.mark.parametrize("config", space(*STREAM_K)[1:], ids=named)
 @on_devices
 def test_parts_of_runs_are_added_in_the_order_of_k(device, config):
-    """Of two tiles, of which each block has a slice. The largest tiles have two parts at most: their order does not matter."""
+    """With two tiles, and a slice for each block. The largest tiles have two parts at most: their order does not matter."""
     available_on(PACKAGES["cuda_reference"], device)
     bm, _, bk = tile_of(config)
     a, b = of_four_parts(bk, device)

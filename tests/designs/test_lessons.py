@@ -169,7 +169,7 @@ def test_gemv_of_any_layout(library, op, design, device):
 @pytest.mark.parametrize("name", cases.CONVOLUTIONS)
 @pytest.mark.parametrize("library, op, design", designs("conv2d", "conv2d_weight", kind="lesson"))
 def test_convolutions(library, op, design, device, name):
-    """Of one group; CUDA's direct and prefetched refuse what is beyond shared memory, too."""
+    """With one group; CUDA's direct and prefetched refuse what is beyond shared memory, too."""
     available_on(library, device)
     make = functools.partial(random, device=device)
     image, weight, kwargs = cases.CONVOLUTIONS[name]

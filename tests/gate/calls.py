@@ -169,7 +169,7 @@ def _conv2d(dtype, options):
 
 
 def _gradient(operands, empty):
-    """Of the gradient whose arguments are operands(image, weight, the shape of the result); `empty`: nothing to add up."""
+    """Calls of a gradient; its arguments are operands(image, weight, the shape of the result); `empty`: nothing to add up."""
 
     def problems(dtype, options):
         def call(image, weight, geometry, layout=lambda t: t):

@@ -20,6 +20,6 @@ def test_a_planted_fault_is_reported(tmp_path, mode, why):
     command = (sys.executable, "-m", "tests.gate.planted", "tritonkernels", "--go-on")
     job = processes.Job(command, tmp_path / "planted.log", gate_steps.instrumentation(mode, tmp_path))
     assert processes.run([job], 300) == [0], job.log.read_text()  # of its second process, which is of the right call
-    told = findings.read_instrumented(job.log)
-    assert told.counts == Counter(passed=1, failed=1) and list(told.failures) == ["planted"]
-    assert why in told.failures["planted"]
+    outcome = findings.read_instrumented(job.log)
+    assert outcome.counts == Counter(passed=1, failed=1) and list(outcome.failures) == ["planted"]
+    assert why in outcome.failures["planted"]

@@ -150,8 +150,8 @@ class Attempt:
     text: str  # of the file, unbroken
 
     def start(self):
-        """`told` gets the name of the test that fails, None if none does; nothing from a process that dies."""
-        self.told, teller = FORK.Pipe(duplex=False)
+        """`heard` gets the name of the test that fails, None if none does; nothing from a process that dies."""
+        self.heard, teller = FORK.Pipe(duplex=False)
         (self.folder / self.mutant.path).write_text(self.mutant.broken(self.folder))
         self.process = FORK.Process(target=_attempt, args=(self, teller))
         self.deadline = time.monotonic() + SECONDS
@@ -166,7 +166,7 @@ class Attempt:
             return False
         self.end()
         dead = self.process.exitcode < 0
-        self.by = (self.folder / "running").read_text() if dead else self.told.recv()
+        self.by = (self.folder / "running").read_text() if dead else self.heard.recv()
         if dead:
             self.by += " (hangs)" if late else f" ({signal.Signals(-self.process.exitcode).name})"
         return True

@@ -33,7 +33,7 @@ sys.exit(run.main([*sample, whole], file=Path(place, "outcome.json"), place=Path
 
 @thorough
 def test_a_broken_kernel_is_noticed_and_an_intact_one_is_not(tmp_path):
-    """Of a Triton and of a CUDA kernel."""
+    """A Triton and a CUDA kernel."""
     run = subprocess.run([sys.executable, "-c", SAMPLE, tmp_path, *NAMES], cwd=ROOT, capture_output=True, text=True)
     outcomes = read(tmp_path / "outcome.json")
     found = {name: outcome["outcome"] for name, outcome in outcomes.items()}

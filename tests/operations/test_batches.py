@@ -8,7 +8,7 @@ from tritonkernels.batches import uniform_batches
 
 
 def test_uniform_batches():
-    """Of every batch of three dimensions of 1 to 3, of an operand that lacks or broadcasts any of them, beside a whole one."""
+    """Every batch of three dimensions of 1 to 3: an operand that lacks or broadcasts any of them, with a whole one."""
     for shape in itertools.product((1, 2, 3), repeat=3):
         for broadcast, missing in itertools.product(itertools.product((False, True), repeat=3), range(4)):
             small = [1 if b else size for size, b in zip(shape, broadcast)][missing:]

@@ -57,7 +57,7 @@ def test_kernels_do_not_get_them(op, shapes):
 @pytest.mark.parametrize("op, shapes", CALLS)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_results(library, op, shapes):
-    """Of a call made three times: the last repeats a plan, if there is one."""
+    """A call made three times: the last repeats a plan, if there is one."""
     package = {"tritonkernels": tritonkernels, "cuda_reference": cuda_reference}[library.package]
     device = backend.device_type() if package is tritonkernels else "cpu"
     args = given(shapes, device=device)

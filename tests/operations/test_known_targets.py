@@ -172,7 +172,7 @@ def test_a_gpu_is_known_by_its_driver_s_name(live):
     ],
 )
 def test_no_gpu_is_taken_for_another(live, name, arch):
-    """Of a similar name, or of another architecture: it has the limits of its architecture, and no rates."""
+    """With a similar name, or another architecture: it has the limits of its architecture, and no rates."""
     alike = Target.named(arch)
     found = live(name, 56, alike)
     assert (found.dram_bandwidth, found.l2_bandwidth, found.peaks) == (0, 0, {})

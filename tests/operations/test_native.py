@@ -83,7 +83,7 @@ def learn(repeats, values, makes, launches, result):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Of the CUDA library, on CPU tensors, without plans."""
+    """Repeated calls of the CUDA library, on CPU tensors, without plans."""
     monkeypatch.setattr(LIBRARY.plans, "_plans", {})
     monkeypatch.setattr(LIBRARY, "native", Counted())
     return LIBRARY.native
@@ -472,8 +472,8 @@ print(LIBRARY.native is not None, all(torch.equal(result, results[0]) for result
 """
 
 
-@pytest.mark.parametrize("setting, source, told", [("1", None, "True"), ("", None, "False"), ("1", "no C++", "False")])
-def test_it_is_built_in_the_background(tmp_path, setting, source, told):
+@pytest.mark.parametrize("setting, source, printed", [("1", None, "True"), ("", None, "False"), ("1", "no C++", "False")])
+def test_it_is_built_in_the_background(tmp_path, setting, source, printed):
     """Calls go on meanwhile; where it cannot be built a line says why."""
     program = BACKGROUND
     if source:
@@ -488,5 +488,5 @@ def test_it_is_built_in_the_background(tmp_path, setting, source, told):
         timeout=290,
         env=os.environ | {"TRITONKERNELS_NATIVE": setting},
     )
-    assert run.stdout.split() == [told, "True"], run.stdout + run.stderr
+    assert run.stdout.split() == [printed, "True"], run.stdout + run.stderr
     assert ("stay in Python" in run.stderr) == bool(source)

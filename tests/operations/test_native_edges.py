@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def repeats(monkeypatch):
-    """Of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
+    """Repeated calls of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
     monkeypatch.setattr(LIBRARY.plans, "_plans", {})
     monkeypatch.setattr(LIBRARY, "native", native.load().Repeats())
     for operator in LIBRARY.operators.values():
@@ -134,7 +134,7 @@ def test_a_graph_may_outlive_python():
 
 
 def test_forgotten_plans_are_learnt_anew(repeats):
-    """Those that a table decided, and all when there are too many: then Python still has its plan."""
+    """Calls that a table decided, and all when there are too many: then Python still has its plan."""
     a, b = square(), square()
     assert product_of(a, b) is not None and is_native(repeats, a, b)
     LIBRARY.forget_plans()

@@ -20,7 +20,7 @@ ENOUGH = 6  # calls until forward, and the calls of backward, have plans, and ba
 
 @pytest.fixture
 def repeats(monkeypatch):
-    """Of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
+    """Repeated calls of the CUDA library, on CPU tensors, without plans; its overloads ask it first."""
     monkeypatch.setattr(LIBRARY.plans, "_plans", {})
     monkeypatch.setattr(LIBRARY, "native", native.load().Repeats())
     for operator in LIBRARY.operators.values():
@@ -95,7 +95,7 @@ def repeated(function, given, grad, wanted=None):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_repeated_gradients_run_no_python(repeats, name):
-    """Of other tensors, too; the first ones do."""
+    """With other tensors, too; the first ones do."""
     function, shapes, *dtype = CALLS[name]
     given = leaves(shapes, *dtype)
     repeated(function, given, torch.randn_like(function(*given)))
@@ -108,7 +108,7 @@ def test_repeated_gradients_run_no_python(repeats, name):
 
 
 def test_other_gradients_are_not_taken_for_the_known_ones(repeats):
-    """Of other operands alone, of a result's gradient with other strides, of tensors that hooks gave back in another layout."""
+    """Gradients of other operands, of a result's with other strides, of tensors that hooks gave back in another layout."""
     function, shapes = CALLS["a weight by rows"]
     given = leaves(shapes)
     grads = [torch.randn(4, 6), torch.randn(6, 4).t(), torch.randn(1, 6).expand(4, 6), torch.randn(25)[1:].view(4, 6)]

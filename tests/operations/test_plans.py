@@ -120,7 +120,7 @@ def repeated(repeats_of):
 
 
 def test_a_call_with_a_config_is_repeated(repeated):
-    """Of equal configs, not of one object; one that is changed meanwhile is another config."""
+    """With equal configs, not one object; one that is changed meanwhile is another config."""
     a, x = torch.randn(300, 70), torch.randn(70)
     one, other = cuda_reference.configs("gemv", a, x, design="vectorized", target="simt")[:2]
     config = dict(one)

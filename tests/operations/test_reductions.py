@@ -52,7 +52,7 @@ def reduced(library, op, to):
 
 
 def runnable(library, op, to):
-    """Those of `reduced` that this machine can run."""
+    """The cases of `reduced` that this machine can run."""
     absent = cannot_run_here(to) if library is TRITON else {}
     return [name for name in reduced(library, op, to) if name.removeprefix(f"{to}.") not in absent]
 
@@ -220,7 +220,7 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
 @each_package
 @on_devices
 def test_modes_in_ieee_arithmetic(library, design, precision, device):
-    """The bits of "ieee" with its config, within its bound. So 1e30 beside 1e-30, which fp16x3 refuses elsewhere, is right."""
+    """The bits of "ieee" with its config, within its bound. So 1e30 with 1e-30, which fp16x3 refuses elsewhere, is right."""
     available_on(library, device)
     a, b = product(1, 37, k=70, device=device)
     a[0, :2], b[:2] = torch.tensor([1e30, 1e-30]), torch.tensor([[1e-30], [1e30]])

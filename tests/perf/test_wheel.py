@@ -1,35 +1,71 @@
-"""The installed package: what a wheel brings, and that its command works where there is no repository."""
+"""The installed package: what a wheel brings, that its command works where there is no repository, and that wheel and sdist
+install into a new environment."""
 
 import os
 import shutil
 import subprocess
 import sys
+import venv
 from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+import torch
+
+from tests.harness import thorough
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("tritonkernels", "cuda_reference", "perf", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+# Called where there is no repository: operations of both packages on the CPU, and where they are from.
+FIRST_CALLS = """
+import sys, torch, tritonkernels, cuda_reference
+a = torch.randn(20, 30)
+for package in (tritonkernels, cuda_reference):
+    torch.testing.assert_close(package.gemv(a, torch.ones(30)), a.sum(1))
+    print(package.__file__)
+"""
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The folder that a wheel of a copy of the sources is installed in: building leaves files beside them."""
+def copied(tmp_path_factory):
+    """A copy of the sources: building leaves files among them."""
     found = {package.name.lower(): package.version for package in distributions()}
     if "pip" not in found or int(found.get("setuptools", "0").partition(".")[0]) < 77:
         pytest.skip("a wheel is built by pip and setuptools >= 77")
-    folder = tmp_path_factory.mktemp("wheel")
+    folder = tmp_path_factory.mktemp("sources")
     for name in PARTS:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / "copy" / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
         else:
-            shutil.copy(ROOT / name, folder / "copy" / name)
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, folder / "copy"], check=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(copied, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, copied], check=True)
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", folder / "site", wheel], check=True)
-    return folder / "site"
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def sdist(copied, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sdist")
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=copied, check=True, capture_output=True)
+    (sdist,) = folder.glob("*.tar.gz")
+    return sdist
+
+
+@pytest.fixture(scope="module")
+def installed(wheel):
+    """The folder that a wheel is installed in."""
+    subprocess.run([*PIP, "install", "--no-deps", "--no-index", "--target", wheel.parent / "site", wheel], check=True)
+    return wheel.parent / "site"
 
 
 @pytest.fixture
@@ -47,6 +83,30 @@ def run(installed, tmp_path):
 def test_it_adds_no_module_of_a_common_name(installed):
     names = {path.name.partition("-")[0] for path in installed.iterdir()}
     assert names == {"tritonkernels", "cuda_reference", "tritonkernels_perf", "bin"}
+
+
+def test_it_says_that_it_is_typed(installed):
+    assert all((installed / package / "py.typed").is_file() for package in ("tritonkernels", "cuda_reference"))
+
+
+@thorough
+@pytest.mark.parametrize("made", ("wheel", "sdist"))
+def test_it_installs_into_a_new_environment(made, request, tmp_path):
+    """One that has what it depends on and nothing of the repository. The first calls build what they need."""
+    package = request.getfixturevalue(made)
+    venv.create(tmp_path / "new")
+    python = tmp_path / "new/bin/python"
+    (site,) = (tmp_path / "new").glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(str(Path(torch.__file__).parents[1]))  # no network is needed
+    install = (*PIP, "--python", python, "install", "--no-deps", "--no-index", "--no-build-isolation", package)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "TRITON"))}
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
+    subprocess.run(install, check=True, env=environment)
+    calls = subprocess.run([python, "-c", FIRST_CALLS], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert calls.returncode == 0, calls.stderr
+    assert [Path(file).parents[1] for file in calls.stdout.splitlines()] == 2 * [site]
+    doctor = subprocess.run([tmp_path / "new/bin/tritonkernels", "doctor"], cwd=tmp_path, env=environment, capture_output=True)
+    assert doctor.returncode == 0, doctor.stderr
 
 
 def test_its_command_works(run, installed):

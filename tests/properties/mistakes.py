@@ -190,7 +190,7 @@ def bias_of_another_size(draw, call):
 
 @mistake("matmul")
 def scale(draw, call):
-    """Of operands that have none, or of another type, size or device."""
+    """A scale for operands that have none, or one of another type, size or device."""
     name, a, b = pick(draw, "scale_a", "scale_b"), call.arguments["a"], call.arguments["b"]
     rows, columns = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1
     wrong = {

@@ -224,7 +224,7 @@ def gradient(draw, op):
     options |= draw(precision(dtype))
     if op == "conv2d_weight":
         operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
-    else:  # beside an infinite weight the zeros around grad_output are NaN, where torch has none
+    else:  # with an infinite weight the zeros around grad_output are NaN, where torch has none
         filters = draw(operand(weight, dtype))
         finite = filters.planted is None or math.isfinite(filters.planted)
         operands, rank = (Size(image), filters if finite else replace(filters, planted=None), grad_output), len(image)

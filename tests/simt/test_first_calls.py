@@ -61,7 +61,7 @@ def nvcc(tmp_path, monkeypatch):
 
 
 def launches(design, number=0, op="gemm", shapes=((16, 32), (32, 16))):
-    """Of the design's config of that number, on a small call."""
+    """Launches of the design's config of that number, for a small call."""
     call = LIBRARY.operation(op).prepare(*map(torch.ones, shapes))
     target = LIBRARY.target(call.result.device)
     chosen, _ = LIBRARY.choose(call.problem, target, design)

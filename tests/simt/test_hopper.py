@@ -34,7 +34,7 @@ PRODUCTS = {
     ("unsigned char", "int", 4, 16, 1, 1): (torch.uint8, torch.int32),
     **{(f"Fp8<{a}, {b}>", "float", 4, 8, 1, 1): ((FP8[a], FP8[b]), torch.float32) for a in FP8 for b in FP8},
 }
-ANEW = "Fp8<E4M3, E5M2>", "float", 4, 8, 1, 1, "false"  # D is not added to
+NOT_ADDED = "Fp8<E4M3, E5M2>", "float", 4, 8, 1, 1, "false"  # D is not added to
 
 
 def name_of(product):
@@ -44,7 +44,7 @@ def name_of(product):
 @pytest.fixture(scope="module")
 def kernels():
     others = "hand_over", "share_box", "copy_box<true>", "copy_box<false>", "store_box", "multiply_fragments"
-    return load(SOURCE, [*(f"hopper::{name}" for name in others), *map(name_of, [*PRODUCTS, ANEW])], "simt")
+    return load(SOURCE, [*(f"hopper::{name}" for name in others), *map(name_of, [*PRODUCTS, NOT_ADDED])], "simt")
 
 
 def hand_over(kernels, mistake):
@@ -157,7 +157,7 @@ def stored(kernels, tensor, column, times=1, fences=1):
 
 @pytest.mark.parametrize("columns", [0, 1, 15, 16, 17, 47, 48])
 def test_a_store_writes_whole_chunks(kernels, columns):
-    """Of rows of 96 bytes the tensor has up to 48, from 16 on: the rest of the chunk in which they end is written too."""
+    """The tensor has up to 48 of rows of 96 bytes, from 16 on: the rest of the chunk in which they end is written too."""
     memory = torch.full((9, 96), 255, dtype=torch.uint8)
     stored(kernels, memory[None, :7, 16 : 16 + columns], column=0)
     whole, box = -(-columns // 16) * 16, (torch.arange(8 * 128) % 256).to(torch.uint8)
@@ -266,8 +266,8 @@ def test_wgmma(kernels, product, step):
 
 
 def test_wgmma_with_a_sum_of_its_own(kernels):
-    a, b, c = operands(ANEW[:6])
-    result = multiply(kernels, ANEW, a, b, torch.full_like(c, torch.nan), step=1)
+    a, b, c = operands(NOT_ADDED[:6])
+    result = multiply(kernels, NOT_ADDED, a, b, torch.full_like(c, torch.nan), step=1)
     assert torch.equal(result.double(), a[:, 32:64].double() @ b[:, 32:64].double().t())
 
 

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 
+import tritonkernels
 from perf.render import support
 from tests.support import kept
 
@@ -42,6 +43,13 @@ def test_a_session_runs_the_smoke_tests_with_the_oldest_and_the_newest_numpy(nox
     assert [call.args for call in session.run.call_args_list] == 2 * [("python", "-m", "tests.support")]
 
 
+def test_an_outcome_is_of_one_minor_version_of_python(tmp_path):
+    run = {"triton": "3.7.1", "torch": "2.13.0", "numpy": "2.4.6", "passed": 1, "failed": 0}
+    for python in ("3.13.0", "3.11.7", "3.13.1"):
+        kept(run | {"python": python}, tmp_path / "support.json")
+    assert [run["python"] for run in json.loads((tmp_path / "support.json").read_text())] == ["3.11.7", "3.13.1"]
+
+
 def test_the_oldest_versions_are_those_of_pyproject(noxfile):
     dependencies = re.search(r"^dependencies = .*", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[0]
     least = {name: numbers(version) for name, version in re.findall(r'"(\w+)>=([\d.]+)"', dependencies)}
@@ -53,6 +61,25 @@ def test_the_oldest_versions_are_those_of_pyproject(noxfile):
 def test_the_record_is_of_the_versions_that_nox_runs(noxfile):
     runs = json.loads(support.RECORD.read_text())
     assert runs and {(run["triton"], run["torch"].partition("+")[0]) for run in runs} <= noxfile.TORCH.items()
+
+
+def test_the_pythons_of_the_classifiers_are_those_that_tests_ran_on(noxfile):
+    """The smoke tests, or the gate; nox tries all that may install the package."""
+    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    gates = (json.loads(path.read_text()) for path in ROOT.glob("perf/results/*/gate.json"))
+    ran = {run["python"].rpartition(".")[0] for run in (*json.loads(support.RECORD.read_text()), *gates) if run["python"]}
+    assert set(named) == ran <= set(noxfile.PYTHONS)
+
+
+def test_the_version_is_the_changelog_s():
+    """Sources with unreleased changes are a later version's; what is cited is the last release."""
+    unreleased, version, date = re.search(
+        r"^# Changelog\n\n(?:## Unreleased\n\n(.+?)\n\n)?## (\S+) \((\S+)\)\n", (ROOT / "CHANGELOG.md").read_text(), re.DOTALL
+    ).groups()
+    own, later = re.fullmatch(r"(\d+\.\d+\.\d+)(\.dev\d+)?", tritonkernels.__version__).groups()
+    assert (numbers(own) > numbers(version) and later) if unreleased else (own, later) == (version, None)
+    cited = dict(re.findall(r"^([\w-]+): (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE))
+    assert (cited["version"], cited["date-released"]) == (version, date)
 
 
 def run_on(record, *tests):

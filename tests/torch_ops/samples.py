@@ -1,4 +1,4 @@
-"""A few calls of every operation beside what torch computes, for the tests of what torch does with operators."""
+"""A few calls of every operation and what torch computes, for the tests of what torch does with operators."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Calls of operands that four processes share out, with their gradients, beside the same calls on one: a process of its own.
+"""Calls of operands that four processes share out, with their gradients, next to the same calls on one: a process of its own.
 
     python -m tests.torch_ops.sharded
 

@@ -109,7 +109,7 @@ def said(monkeypatch):
 @both_packages
 @on_devices
 def test_a_batch_that_no_design_has_is_a_loop_and_says_so_once(package, device, said):
-    """A design that the caller names, and a C beside a bias of each element."""
+    """A design that the caller names, and a C with a bias of each element."""
     pair = pair_of(package, "gemm", device)
     tensors = pair.make(SIZE)
     for _ in range(2):

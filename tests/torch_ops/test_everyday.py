@@ -114,7 +114,7 @@ def test_vectorized_jacobians_of_autograd_functional(package, name, strategy, de
 @on_devices
 @emulated
 def test_without_gradients(package, name, device):
-    """Of leaves in no_grad and inference_mode, and of inference's tensors outside of it, on repeated calls too."""
+    """Leaves in no_grad and inference_mode, and inference's tensors outside of it, on repeated calls too."""
     pair = pair_of(package, name, device)
     leaves = [t.requires_grad_() for t in pair.make()]
     for _ in range(3):

@@ -77,7 +77,7 @@ def test_linear_takes_any_strides(package, device):
         are_close(ours(x), torchs(x), torch.float32)
 
 
-GEOMETRIES = [  # arguments after the filter's size; each option beside the others' defaults, and together
+GEOMETRIES = [  # arguments after the filter's size; each option with the others' defaults, and together
     {},
     {"stride": 2, "padding": (1, 2)},
     {"dilation": (2, 1), "groups": 2, "bias": False},
@@ -141,7 +141,7 @@ def test_from_torch_shares_parameters_and_leaves_the_module(package, kind):
 @both_packages
 @pytest.mark.parametrize("kind", KINDS)
 def test_precision(package, kind):
-    """Of float32 alone: other types have one. It is checked where it is given, and kept by copies and pickles."""
+    """For float32 alone: other types have one. It is checked where it is given, and kept by copies and pickles."""
     own = getattr(package.nn, kind)
     with pytest.raises(ArgumentError, match="precision: got 'fp8'; allowed: 'ieee', 'tf32'"):
         own(*SMALL[kind], precision="fp8")

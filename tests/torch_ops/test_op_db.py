@@ -75,7 +75,7 @@ def test_other_types_are_typed_errors(package, name, device):
 @both_packages
 @on_devices
 def test_error_inputs_are_typed_errors(package, device):
-    """Of torch's operators here, conv2d has some (all its own: wrong types, ranks, groups, negative numbers)."""
+    """Among torch's operators here, conv2d has some (all its own: wrong types, ranks, groups, negative numbers)."""
     available_on(LIBRARIES[package], device)
     with_errors = [(name, info) for name in CALLS for info in op_db()[name] if info.error_inputs_func]
     errors = [(name, error.sample_input) for name, info in with_errors for error in info.error_inputs(device)]

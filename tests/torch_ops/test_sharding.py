@@ -14,7 +14,7 @@ from tritonkernels.errors import ArgumentError, DtypeError, ShapeError, UnknownD
 
 @pytest.fixture(scope="module")
 def outcomes():
-    """Of all cases at once: processes take seconds to start."""
+    """Outcomes of all cases at once: processes take seconds to start."""
     run = subprocess.run([sys.executable, "-m", "tests.torch_ops.sharded"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)

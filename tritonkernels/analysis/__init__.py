@@ -6,7 +6,7 @@ latency     Little's law; instruction- against thread-level parallelism
 occupancy   how many blocks an SM holds, and what stops the next one
 waves       whole and partial waves of blocks, and the waste of the last one
 order       the orders in which blocks compute the tiles of C
-l2          hit rate of a wave in closed form, and of a whole launch by simulation
+l2          hit rate of a wave, and the bandwidth that it gives
 sectors     32-byte sectors that a warp's global access touches
 banks       bank conflicts of a warp's shared-memory access
 roofline    the two lower bounds of a kernel's time

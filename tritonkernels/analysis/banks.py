@@ -25,11 +25,6 @@ def wavefronts(address, width=4):
     return sum(degrees(address, width))
 
 
-def conflicts(address, width=4):
-    """Wavefronts beyond the conflict-free ones."""
-    return sum(degree - 1 for degree in degrees(address, width) if degree)
-
-
 def _degree(phase):
     words = {at // WORD for at in phase}  # each lane's first word: as lanes are aligned, the others conflict in the same way
     return max(Counter(word % BANKS for word in words).values(), default=0)

@@ -10,11 +10,6 @@ def operand_loads(rows, cols):
     return rows + cols
 
 
-def reuse(rows, cols):
-    """How often each operand is used: 2 rows cols / (rows + cols); 8 x 8 reads 16 instead of 128, so 8 times."""
-    return 2 * rows * cols / operand_loads(rows, cols)
-
-
 def intensity(rows, cols, itemsize=4):
     """FLOP per byte: 2 rows cols / (itemsize (rows + cols)).
 

@@ -6,24 +6,12 @@ What is in flight is the product of warps (thread-level parallelism, TLP) and in
 (double buffering). Without that, only other warps hide a load, and 4 warps per scheduler hide about 4 cycles.
 """
 
-from math import ceil
-
 
 def bytes_in_flight(bandwidth, latency):
     """bandwidth (bytes/s) * latency (s): 4.3 TB/s at 600 ns need 2.58 MB in flight on the whole GPU."""
     return bandwidth * latency
 
 
-def loads_per_thread(in_flight, threads, width=16):
-    """Loads of `width` bytes that each of `threads` threads keeps in flight for `in_flight` bytes in all."""
-    return ceil(in_flight / (threads * width))
-
-
 def hidden_cycles(warps, ilp=1):
     """Cycles of latency that one scheduler hides at an instruction per cycle: warps * ilp independent instructions."""
     return warps * ilp
-
-
-def warps_to_hide(cycles, ilp=1):
-    """Warps per scheduler that hide a latency: cycles / ilp, rounded up."""
-    return ceil(cycles / ilp)

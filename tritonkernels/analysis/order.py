@@ -8,11 +8,6 @@ def row_major(tiles_m, tiles_n):
     return product(range(tiles_m), range(tiles_n))
 
 
-def column_major(tiles_m, tiles_n):
-    """Along M first: waves are tall."""
-    return ((m, n) for n, m in product(range(tiles_n), range(tiles_m)))
-
-
 def grouped(tiles_m, tiles_n, group_m):
     """group_m rows of tiles at a time, column by column, as language.tiles.grouped_tile; 1 is row-major."""
     for first in range(0, tiles_m, group_m):

@@ -6,11 +6,6 @@ def attainable(intensity, peak, bandwidth):
     return min(peak, intensity * bandwidth)
 
 
-def ridge(peak, bandwidth):
-    """peak / bandwidth, FLOP per byte: the intensity below which memory binds and above which arithmetic does."""
-    return peak / bandwidth
-
-
 def slowest(seconds):
     """The name of the largest of the known times (name -> seconds or None), None where none is known."""
     known = {name: time for name, time in seconds.items() if time is not None}

@@ -71,7 +71,7 @@ class Contender:
 
     @property
     def standard_error(self):
-        """Of the median, estimated from the median of deviations, which outliers do not move."""
+        """The standard error of the median, estimated from the median of deviations, which outliers do not move."""
         deviation = 1.4826 * statistics.median(abs(t - self.ms) for t in self.times)
         return math.sqrt(math.pi / 2) * deviation / math.sqrt(len(self.times))
 

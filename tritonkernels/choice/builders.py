@@ -27,7 +27,7 @@ class NotStartedError(Exception):
 
 
 def cores():
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -26,7 +26,7 @@ def class_of(problem):
     """The problem's fields as a key has them, {name: JSON value}: sizes and scalars by class, all others as they are."""
     chunk = 16 // problem.dtype.itemsize
     kinds = {f.name: f for f in dataclasses.fields(problem)}
-    return {name: _value(kinds[name], value, chunk) for name, value in problem.told.items()}
+    return {name: _value(kinds[name], value, chunk) for name, value in problem.facts.items()}
 
 
 def _value(field, value, chunk):

@@ -37,7 +37,7 @@ UNDER_WAY = "under way when the process ended"
 TWICE = f"{UNDER_WAY}, twice"
 
 
-def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried, of, fastest: None, clock=None):
+def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried, of, fastest: None, clock=None) -> Report:
     """See tritonkernels.tune. `again` repeats what an interrupted tuning has tried; tell(...) is called after each trial."""
     operation = library.operation(op)
     validate.seconds("budget", budget)

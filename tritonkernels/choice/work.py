@@ -92,7 +92,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
         results *= (tiles - cut) / tiles if cut else 0
     read = batch * (m + n) * k * itemsize
     far = 2 * read > target.l2_bytes and target.is_gpu  # L2 holds a part of the operands
-    if far and tiles > target.sms:  # each wave reads its rows and columns anew
+    if far and tiles > target.sms:  # each wave reads its rows and columns again
         rows = min(tile.get("GROUP_M", 1), -(-m // bm))
         columns = min(-(-target.sms // rows), -(-n // bn))
         read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)
@@ -130,7 +130,7 @@ def lines_of(pitch):
 
 
 def beyond_l2(size, target):
-    """Bytes that go to DRAM of so many that are written to be read soon: none, if they fit L2 beside what else it holds."""
+    """How many bytes go to DRAM when `size` are written to be read soon: none, if they fit half of L2."""
     return size if 2 * size > target.l2_bytes and target.is_gpu else 0
 
 

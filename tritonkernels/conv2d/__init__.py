@@ -1,5 +1,9 @@
 """Two-dimensional convolution (cross-correlation, as in torch), with the precision stated by the caller."""
 
+from torch import Tensor
+
+from ..annotations import Config, Conv2dPrecision, Padding, Pair
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -60,8 +64,19 @@ LADDER = (
 
 
 def conv2d(
-    input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None, design=None, config=None
-):
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+    *,
+    precision: Conv2dPrecision | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """The convolution of torch.nn.functional.conv2d, with its arguments and semantics.
 
     input   (N, C, H, W) or (C, H, W), any strides (channels_last is answered in channels_last): float32, float16,

@@ -40,7 +40,7 @@ from .parts.work import of_winograd
 
 
 class Tiles(NamedTuple):
-    """Of M x M outputs: how many there are, some of no image, and the rows and columns of an image's."""
+    """Tiles of M x M outputs: how many there are, some of no image, and the rows and columns of an image's."""
 
     count: Any
     rows: Any

@@ -1,6 +1,10 @@
 """The gradient of conv2d with respect to its bias: the sum of each channel over images and positions."""
 
+from torch import Tensor
+
+from ..annotations import Config
 from ..conv2d.parts.rules import BIAS_RULES
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -15,7 +19,13 @@ LADDER = (
 )
 
 
-def conv2d_bias(grad_output, *, out=None, design=None, config=None):
+def conv2d_bias(
+    grad_output: Tensor,
+    *,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """The gradient of conv2d with respect to its bias: grad_output.sum((0, 2, 3)), in the same order every time.
 
     grad_output  (N, K, P, Q) or (K, P, Q), any strides (expanded ones too): float32, float16, bfloat16, all three with sums in

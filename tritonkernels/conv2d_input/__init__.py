@@ -1,6 +1,10 @@
 """The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
 
+from torch import Tensor
+
+from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from ..conv2d.parts.rules import INPUT_RULES
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation
 from ..torch_ops import Operator
@@ -9,19 +13,19 @@ from .parts.prepare import prepare
 
 
 def conv2d_input(
-    input_size,
-    weight,
-    grad_output,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
+    input_size: Size,
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
     *,
-    precision=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: Conv2dPrecision | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """The gradient of conv2d(input, weight, ...) with respect to its input, as torch.nn.grad.conv2d_input.
 
     input_size   of the input, (N, C, H, W) or (C, H, W): a tuple, a list or a torch.Size

@@ -1,6 +1,10 @@
 """The gradient of conv2d with respect to its weight: a reduction over all positions of the output."""
 
+from torch import Tensor
+
+from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from ..conv2d.parts.rules import WEIGHT_RULES
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -22,19 +26,19 @@ LADDER = (
 
 
 def conv2d_weight(
-    input,
-    weight_size,
-    grad_output,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
+    input: Tensor,
+    weight_size: Size,
+    grad_output: Tensor,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
     *,
-    precision=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: Conv2dPrecision | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """The gradient of conv2d(input, weight, ...) with respect to its weight, as torch.nn.grad.conv2d_weight.
 
     input        (N, C, H, W) or (C, H, W), any strides: float32, float16, bfloat16, all three with sums in fp32, or float64

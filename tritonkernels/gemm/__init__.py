@@ -1,5 +1,9 @@
 """FP32 general matrix product on CUDA cores, IEEE arithmetic throughout; in FP64 by matmul's designs."""
 
+from torch import Tensor
+
+from ..annotations import Config
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -59,7 +63,17 @@ LADDER = (
 )
 
 
-def gemm(a, b, c=None, *, alpha=1.0, beta=None, out=None, design=None, config=None):
+def gemm(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """out = alpha * A B + beta * C in IEEE arithmetic, as torch.addmm(c, a, b, alpha=alpha, beta=beta).
 
     a       (M, K) float32, or float64, which matmul's designs multiply on tensor cores; any strides

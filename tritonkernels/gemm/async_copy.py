@@ -148,7 +148,7 @@ def configs(problem, target):
 
 
 def staging(config):
-    """Of operands in quads, as `launches` packs them."""
+    """How operands in quads, as `launches` packs them, are copied to shared memory."""
     load_a = loads(config, config.kwargs["BLOCK_M"], along_k=False, width=4)
     load_b = loads(config, config.kwargs["BLOCK_N"], along_k=False, width=4)
     return Staging(*map(gl.constexpr, (config.num_stages, accumulators(config), load_a, load_b, PLAIN, PLAIN)))

@@ -1,5 +1,9 @@
 """Matrix-vector product: bound by the one read of the matrix, so everything is about reading it well."""
 
+from torch import Tensor
+
+from ..annotations import Config
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -36,7 +40,18 @@ LADDER = (
 )
 
 
-def gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None, out=None, design=None, config=None):
+def gemv(
+    a: Tensor,
+    x: Tensor,
+    y: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    scale: Tensor | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """alpha * A x + beta * y in IEEE arithmetic, as torch.addmv(y, a, x, alpha=alpha, beta=beta), or a batch of them.
 
     a       (..., M, N) float32, float16, bfloat16 or int8 weights, all with sums in fp32, or float64, with sums in fp64; any

@@ -60,7 +60,7 @@ def operand(boxes, PLACES: gl.constexpr):
 
 @gluon.jit
 def barriers_for(NUMBER: gl.constexpr, ARRIVALS: gl.constexpr):
-    """So many mbarriers, whose phases end after so many arrivals; all warps and TMA see them."""
+    """NUMBER mbarriers, whose phases end after ARRIVALS arrivals; all warps and TMA see them."""
     barriers = gl.allocate_shared_memory(gl.int64, [NUMBER, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(NUMBER):
         mbarrier.init(barriers.index(i), count=ARRIVALS)

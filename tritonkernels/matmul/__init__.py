@@ -1,5 +1,10 @@
 """Matrix product on tensor cores, with the precision stated by the caller."""
 
+import torch
+from torch import Tensor
+
+from ..annotations import Accumulate, Activation, Config, MatmulPrecision
+from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..torch_ops import Operator
@@ -131,23 +136,23 @@ LADDER = (
 
 
 def matmul(
-    a,
-    b,
+    a: Tensor,
+    b: Tensor,
     *,
-    precision=None,
-    out_dtype=None,
-    accumulate=None,
-    alpha=1.0,
-    beta=None,
-    c=None,
-    bias=None,
-    activation=None,
-    scale_a=None,
-    scale_b=None,
-    out=None,
-    design=None,
-    config=None,
-):
+    precision: MatmulPrecision | None = None,
+    out_dtype: torch.dtype | None = None,
+    accumulate: Accumulate | None = None,
+    alpha: float = 1.0,
+    beta: float | None = None,
+    c: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: Activation | None = None,
+    scale_a: Tensor | None = None,
+    scale_b: Tensor | None = None,
+    out: Tensor | None = None,
+    design: Design | str | None = None,
+    config: Config | None = None,
+) -> Tensor:
     """activation(alpha * A B + beta * C + bias), with the shapes of torch.matmul: vectors, matrices, batches that broadcast;
     of scaled operands activation(alpha * scale_a * scale_b * A B + beta * C + bias).
 
@@ -160,7 +165,7 @@ def matmul(
             faster, and no design is named, any of them may be computed as ieee. fp16x3 on tensor cores has one scale for a row
             of A and one for a column of B: elements below 2^-27 of the largest there lose bits, and each product may be off by
             2^-48 of (the largest of its row) |b| + |a| (the largest of its column). Where a row or column spans more than 2^37,
-            as 1e30 beside 1e-30, an element of the product that may be off by more than 2^-12 of |A||B| for that is refused: it
+            as 1e30 and 1e-30 do, an element of the product that may be off by more than 2^-12 of |A||B| for that is refused: it
             is NaN. The other modes keep both
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product

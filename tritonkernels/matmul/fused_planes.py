@@ -133,7 +133,7 @@ THIN = ((32, 64, 32, 4, 4), (16, 64, 64, 4, 4), (64, 32, 32, 4, 4), (64, 16, 64,
 
 
 def configs(problem, target):
-    """Those whose slices fit, with what the planes of one take; thin ones where they cover the rows or columns."""
+    """Tiles whose slices fit, with what the planes of one take; thin ones where they cover the rows or columns."""
     if not target.is_gpu:
         block_m, block_n = (min(256, next_power_of_2(max(16, size))) for size in (problem.m, problem.n))
         yield from _of_tile({"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": SLICE, "GROUP_M": 1}, problem, target)

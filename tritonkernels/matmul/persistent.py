@@ -153,7 +153,7 @@ def configs(problem, target):
 
 
 def _staged_itemsize(problem, block_m, block_n, in_sums):
-    """Of an element of the result and, beside it, one of C, which small tiles turn in fp32 where it lies across rows."""
+    """Bytes of an element of the result and of one of C, which small tiles turn in fp32 where it lies across rows."""
     itemsize = problem.out_dtype.itemsize
     if in_sums:
         return max(4, itemsize)
@@ -191,7 +191,7 @@ READ_OFTEN = 8  # tiles: a copy takes DRAM as long as L2 takes for the lines tha
 
 
 def goes_in_lines(problem, config):
-    """Of A and of B whether IN_LINES packs it: if its rows begin within sectors of L2, and many tiles read it."""
+    """Whether IN_LINES packs A and B: if its rows begin within sectors of L2, and many tiles read it."""
     lines = lines_of_rows(problem)
     tiles = ceil_div(problem.n, config.kwargs["BLOCK_N"]), ceil_div(problem.m, config.kwargs["BLOCK_M"])
     return tuple(problem.aligned and own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
@@ -253,7 +253,7 @@ def packs(problem, config):
 
 
 def packed(problem, along_k, in_lines):
-    """Of A and of B whether `operand` packs it; not of those that lie in other multiples of 16 bytes than the problem knows."""
+    """Whether `operand` packs A and B; operands that lie in other multiples of 16 bytes than the problem knows are left out."""
     always = not problem.aligned or (problem.precision == "tf32" and not can_round())
     across = problem.a_layout != "row", problem.b_layout != "col"
     return tuple(always or lines or (along and lies) for lines, along, lies in zip(in_lines, along_k, across))

@@ -203,7 +203,7 @@ def legal(numbers, problem, target):
 
 
 def _along_k(problem, config):
-    """Of A and of B whether it must lie along K: of tf32 the first one need not if consumers load it."""
+    """Whether A and B must lie along K: in tf32 the first one need not if consumers load it."""
     if problem.precision != "tf32":
         return (problem.precision in ALONG_K,) * 2
     first = not _loads_first(problem, config.kwargs)

@@ -9,13 +9,27 @@
 `restore` undoes it.
 """
 
+from typing import Any
+
+from torch import Tensor
+from torch.nn import Module
+
+from ..annotations import Float32MatmulPrecision
 from . import swap
 from .modules import Conv2d, Linear
+from .swap import Swaps
 
 __all__ = ["Conv2d", "Linear", "replace", "restore"]
 
 
-def replace(model, precision=None, only_where_faster=True, inputs=None, *, budget=60.0):
+def replace(
+    model: Module,
+    precision: Float32MatmulPrecision | None = None,
+    only_where_faster: bool = True,
+    inputs: Tensor | tuple[Any, ...] | dict[str, Any] | None = None,
+    *,
+    budget: float = 60.0,
+) -> Swaps:
     """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place, where they are measured to be faster.
 
     precision  of float32 modules, as Linear and Conv2d take it. torch's have the precision that torch's switches say
@@ -40,6 +54,6 @@ def replace(model, precision=None, only_where_faster=True, inputs=None, *, budge
     return swap.swap(model, (Linear, Conv2d), precision, only_where_faster, inputs, budget)
 
 
-def restore(model):
+def restore(model: Module) -> list[str]:
     """Give a model's modules of these classes torch's classes again, in place: undoes replace. Returns their names."""
     return swap.restore(model, (Linear, Conv2d))

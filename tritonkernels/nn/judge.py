@@ -82,7 +82,7 @@ def _attempt(measure, *args):
 
 
 def _verdict(outcomes):
-    """Of what each of the calls is known, as Measured or in words."""
+    """The module's Verdict from what is known of each of its calls, as Measured or in words."""
     if not outcomes:
         return Verdict(False, "not called with these inputs")
     if unknown := [outcome for outcome in outcomes if not isinstance(outcome, Measured)]:

@@ -18,7 +18,7 @@ GRAPH, EAGERLY = "in a CUDA graph", "eagerly"
 
 
 class Times(NamedTuple):
-    """Of a call, in microseconds."""
+    """Microseconds of a call."""
 
     ours: float
     torchs: float

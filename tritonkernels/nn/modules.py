@@ -1,12 +1,16 @@
 """torch.nn's modules with another forward: what they hold, and their state dicts, are torch's own."""
 
 import copy
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import torch
+from torch import Tensor
 from torch.fx import Proxy
 from torch.nn import functional
 
 from .. import validate
+from ..annotations import Float32Conv2dPrecision, Float32MatmulPrecision
 from ..conv2d import CONV2D, conv2d
 from ..conv2d.parts.precision import FP32_PRECISIONS
 from ..errors import ArgumentError, ShapeError
@@ -15,8 +19,10 @@ from ..matmul.parts.prepare import ACCEPTS
 from ..numerics import MODES
 from ..operation import Operation
 
+Own = TypeVar("Own", bound="OwnModule")
 
-class OwnModule:
+
+class OwnModule(torch.nn.Module):
     """Before a class of torch.nn: its forward is `function` of what `arguments` says.
 
     precision  of float32 weights, of the function's; None is its default, "ieee". Weights of other types have one. Under
@@ -26,13 +32,11 @@ class OwnModule:
     torchs: type  # the class of torch.nn
     operation: Operation
     precisions: tuple[str, ...]
-
-    def __init__(self, *args, precision=None, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.precision = self.checked(precision)
+    function: Callable[..., Tensor]
+    precision: str | None
 
     @classmethod
-    def from_torch(cls, module, precision=None):
+    def from_torch(cls: type[Own], module: torch.nn.Module, precision: Float32MatmulPrecision | None = None) -> Own:
         """One with torch's module's parameters (the same objects), hooks and mode; the module itself stays as it is."""
         if type(module) is not cls.torchs:
             allowed = f"a torch.nn.{cls.torchs.__name__} itself: a subclass may compute another thing"
@@ -43,21 +47,21 @@ class OwnModule:
         return made
 
     @classmethod
-    def adopt(cls, module, precision):
+    def adopt(cls, module: Any, precision: str | None) -> None:
         """Make torch's module one of this class; it stays the same object."""
         module.__class__, module.precision = cls, precision
 
     @classmethod
-    def checked(cls, precision):
+    def checked(cls, precision: str | None) -> str | None:
         return precision if precision is None else validate.choice("precision", precision, cls.precisions, MODES)
 
     @classmethod
-    def options(cls, module, precision):
+    def options(cls, module: Any, precision: str | None) -> dict[str, Any]:
         """The function's keyword arguments for a module of torch's or of this class."""
         weight = module._parameters.get("weight", module.weight)  # as an attribute it is a Proxy while torch.fx traces
         return {"bias": module.bias, "precision": precision if weight.dtype == torch.float32 else None}
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         precision = f"precision={self.precision}, " if self.precision else ""
         return f"{super().extra_repr()}, {precision}{self.function.__module__.partition('.')[0]}"
 
@@ -68,13 +72,26 @@ class Linear(OwnModule, torch.nn.Linear):
     torchs, operation, precisions = torch.nn.Linear, MATMUL, ACCEPTS[torch.float32][0]
     function = staticmethod(matmul)
 
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32MatmulPrecision | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, bias, device, dtype)
+        self.precision = self.checked(precision)
+
     @classmethod
-    def arguments(cls, module, input, precision):
+    def arguments(cls, module: Any, input: Any, precision: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(args, kwargs) of the function: all leading dimensions are rows of one product."""
         rows = input.flatten(0, -2) if isinstance(input, Proxy) or input.ndim > 2 else input
         return (rows, module.weight.t()), cls.options(module, precision)
 
-    def fault(self, input):
+    def fault(self, input: Any) -> ArgumentError | None:
         """The error of a bad call in the module's own words, as matmul's operands have other names; None of another."""
         like = None if torch._C._is_any_autocast_enabled() else ("weight", self.weight)
         try:
@@ -87,7 +104,7 @@ class Linear(OwnModule, torch.nn.Linear):
         allowed = f"a last size of {weight.shape[1]}, as weight is {tuple(weight.shape)}"
         return ShapeError("input", f"shape {tuple(input.shape)}", allowed, "Is it transposed? Pass its .mT.")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         batch = input[None] if isinstance(input, Proxy) else input  # torch.fx traces for any rank
         try:
             args, kwargs = self.arguments(self, batch, self.precision)
@@ -107,8 +124,28 @@ class Conv2d(OwnModule, torch.nn.Conv2d):
     torchs, operation, precisions = torch.nn.Conv2d, CONV2D, FP32_PRECISIONS
     function = staticmethod(conv2d)
 
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | Literal["valid", "same"] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, dilation, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
+
     @classmethod
-    def arguments(cls, module, input, precision):
+    def arguments(cls, module: Any, input: Any, precision: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(args, kwargs) of the function."""
         padding = module.padding
         if module.padding_mode != "zeros":
@@ -116,6 +153,6 @@ class Conv2d(OwnModule, torch.nn.Conv2d):
         geometry = {"stride": module.stride, "padding": padding, "dilation": module.dilation, "groups": module.groups}
         return (input, module.weight), geometry | cls.options(module, precision)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         args, kwargs = self.arguments(self, input, self.precision)
         return self.function(*args, **kwargs)

@@ -24,24 +24,24 @@ class Swap(NamedTuple):
     why: str
 
     @property
-    def cells(self):
+    def cells(self) -> list[str]:
         times = ("" if us is None else f"{us:.1f}" for us in (self.ours_us, self.torch_us))
         return [self.name or "(the model)", self.kind, "swapped" if self.swapped else "left", *times, self.why]
 
 
-class Swaps(list):
+class Swaps(list[Swap]):
     """The Swap of each Linear and Conv2d of a model, in its order; a table where it is printed, in a notebook too."""
 
     whole: Swap | None = None  # of the whole model, if it was timed; the table's last row
 
     @property
-    def body(self):
+    def body(self) -> list[list[str]]:
         return [row.cells for row in (*self, self.whole) if row]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return plain(HEADINGS, self.body)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return as_html([dict(zip(HEADINGS, cells)) for cells in self.body])
 
     def __rich__(self):
@@ -53,7 +53,7 @@ class Swaps(list):
         return table
 
 
-def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None):
+def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None) -> Swaps:
     """nn.replace, for a package's own classes; `clock` is the GPU's."""
     accepted = tuple(dict.fromkeys(name for kind in kinds for name in kind.precisions))
     if precision is not None:
@@ -102,7 +102,7 @@ def is_ordinary(tensor):
     return kind in (torch.Tensor, torch.nn.Parameter) or known
 
 
-def restore(model, kinds):
+def restore(model, kinds) -> list[str]:
     """nn.restore, for a package's own classes."""
     names = [name for name, module in model.named_modules() if type(module) in kinds]
     for name in names:

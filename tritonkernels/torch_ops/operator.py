@@ -77,7 +77,7 @@ class Operator:
         self._register(definitions)
 
     # The function.
-    def __call__(self, design, config, **arguments):
+    def __call__(self, design, config, **arguments) -> torch.Tensor:
         if design is not None:
             design = name_of(design)
         if torch.compiler.is_compiling():
@@ -297,7 +297,7 @@ class Operator:
 
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):
-        """Of each tensor, whether the gradients of those that need one need it: it is a factor, and so is another of them."""
+        """Whether the gradients need each tensor: it is a factor, and so is another one that needs a gradient."""
         factors = [name for name in self.tensors if name not in self.rules.addends]
         wanted = {name for name, need in zip(self.tensors, needed) if need and name in factors}
         return [name in factors and bool(wanted - {name}) for name in self.tensors]

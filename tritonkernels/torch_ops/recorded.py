@@ -9,7 +9,7 @@ from .rules import Form
 
 
 def gradients(operator, grad, forms, tensors, arguments, wanted):
-    """Of each of the operator's tensors, None if it is not wanted. `tensors` are those that were kept for it, or None."""
+    """The gradient of each of the operator's tensors, None if it is not wanted. `tensors` are what was kept, or None."""
     formulas = operator.rules.gradients(operator.package, grad, forms, **tensors, **arguments)
     return [forms[name].fitted(formulas[name]()) if wanted[name] else None for name in operator.tensors]
 

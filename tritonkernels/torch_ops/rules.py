@@ -54,7 +54,7 @@ def unchanged(**arguments):
 
 @dataclass(frozen=True)
 class Rules:
-    """Of an operation whose result is linear in each of its factors, plus addends.
+    """What torch needs to know of an operation whose result is linear in each of its factors, plus addends.
 
     arguments  the operator's, in torch's schema language, without `design`, `config` and `out`
     gradients  (ops, grad, forms, **arguments) -> {tensor: () -> its gradient, before it is summed to the tensor's shape}, as

@@ -20,7 +20,7 @@ PLACES = 3 * 1024  # bytes of shared memory, of two slices' positions
 
 
 def tiles(problem, target):
-    """Those that the GPU has instructions and shared memory for: wgmma reads tf32 along the reduction only."""
+    """Configs that the GPU has instructions and shared memory for: wgmma reads tf32 along the reduction only."""
     if problem.precision not in ("fp16", "bf16", "tf32") or target.lacks("cp.async", 80):
         return []
     by_wgmma = target.arch in (0, 90) and problem.precision != "tf32"
@@ -39,7 +39,7 @@ def threads_of(tile):
 
 
 def _columns(problem):
-    """Of a group, with the padding of channels."""
+    """Columns of a group, with the padding of channels."""
     return problem.r * problem.s * padded(problem.c // problem.groups, problem.dtype.itemsize)
 
 

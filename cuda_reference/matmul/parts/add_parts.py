@@ -18,7 +18,7 @@ _SOURCE = Source("matmul/parts/add_parts.cuh", tuple(itertools.starmap(_TEMPLATE
 
 
 def _groups(splits):
-    """So many that none has more parts than it reads together, if there are."""
+    """The number of groups so that none has more parts than it reads together, if possible."""
     return next((groups for groups in _GROUPS if splits <= groups * _AT_ONCE), _GROUPS[-1])
 
 
@@ -27,7 +27,7 @@ def _blocks(m, n, splits):
 
 
 def addition(problem, splits, sums, arguments):
-    """Of `sums` (splits * batch, M, N in whole runs); `arguments` are those of a kernel that has an epilogue."""
+    """Adds up `sums` (splits * batch, M, N in whole runs); `arguments` are those of a kernel that has an epilogue."""
     _, _, c, bias, out, m, n, _, alpha, beta, activation, strides = arguments
     given = sums, c, bias, out, m, n, splits, sums.shape[2], alpha, beta, activation, strides
     kernel, grid = _TEMPLATE.format(TYPES[problem.out_dtype], _groups(splits)), (_blocks(m, n, splits), out.shape[0])

@@ -1,4 +1,4 @@
-"""python -m perf models: whole models, with every Linear and Conv2d ours, beside the same with torch's, on this GPU.
+"""python -m perf models: whole models, with every Linear and Conv2d ours, and the same with torch's, on this GPU.
 
 ResNet-50, ConvNeXt-T, EfficientNet-B0, RegNetY-3.2 and ViT-S from timm, BERT, Whisper's encoder and a Llama of 4 layers from
 transformers, with random weights: forward and a training step (forward and backward, without an optimizer), in a CUDA graph and
@@ -145,8 +145,8 @@ def _prepared(started, until, advance):
     failed, waiting = {}, {worker: subject for subject, worker in started.items()}
     end = min(until, time.monotonic() + LIMIT_S)
     while waiting:
-        told = workers.wait(list(waiting), end - time.monotonic())
-        for worker in told or list(waiting):
+        ready = workers.wait(list(waiting), end - time.monotonic())
+        for worker in ready or list(waiting):
             subject = waiting.pop(worker)
             advance(f"{zoo.MODELS[subject[0]].title}, {subject[1]}: prepared")
             if message := _answer(worker, 0):

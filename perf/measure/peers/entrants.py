@@ -90,7 +90,7 @@ class Entrants(contextlib.AbstractContextManager):
         return False, f"{why}; it is not asked again"
 
     def lines(self, refusals):
-        """Of each peer and reason why it was skipped, and of its refusals or how many there are."""
+        """A line for each peer and reason why it was skipped, and for its refusals or how many there are."""
         yield from (_line("Skipped", *skipped) for skipped in self.skipped.items())
         if refusals:
             yield from (_line("Refused", *refused) for refused in self.refused.items())

@@ -24,7 +24,7 @@ def add_arguments(parser):
     )
     parser.add_argument("--out", type=folder, default="build/report", metavar="DIR", help="default: %(default)s")
     parser.add_argument(
-        "--twins", type=Path, metavar="DIR", help="twin pages that designs link to; default: twins beside --out"
+        "--twins", type=Path, metavar="DIR", help="twin pages that designs link to; default: twins next to --out"
     )
 
 

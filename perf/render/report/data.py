@@ -40,7 +40,7 @@ def of_operation(gpus, op, twin, least):
 
 
 def _of_cases(gpus, cases_of_gpus, twin, least):
-    """The cases of each GPU, and their results, the slowest beside torch first. Lists of names are what numbers stand for.
+    """The cases of each GPU, and their results, the slowest against torch first. Lists of names are what numbers stand for.
 
     cases: [gpu, group, arithmetic, name, FLOP per byte, TFLOP]; results: [case, package, design, us, ratio to torch, verdict,
     origin, torch's us, the 20th and the 80th percentile of ours], without the last where they are not known.

@@ -7,6 +7,7 @@ from ... import ROOT
 
 MODULES = {  # the names that their page has
     "tritonkernels": None,  # all public ones
+    "tritonkernels.annotations": (),
     "tritonkernels.nn": None,
     "tritonkernels.errors": None,
     "tritonkernels.report": ("Report",),
@@ -15,6 +16,7 @@ MODULES = {  # the names that their page has
 }
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 WIDTH = 96  # of a signature's line
+BETWEEN = re.compile(r", (?=[\w*])(?![^\[]*\])")  # arguments, not inside a type's brackets
 NAMED = re.compile(r"^([\w*]+(?:, [\w*]+)*) +(\S.*)")  # a line of a list of arguments
 DEFINED = re.compile(NAMED.pattern.replace(" +(", " {2,}("))  # its first line: two spaces or more between name and text
 
@@ -29,7 +31,9 @@ def _section(module, names):
     file = _file(ROOT.joinpath(*module.split(".")))
     tree = ast.parse(file.read_text())
     yield prose(ast.get_docstring(tree))
-    for name in names or _public(tree):
+    if named := _types(tree):
+        yield "```python\n" + "\n".join(named) + "\n```\n\n"
+    for name in _public(tree) if names is None else names:
         found = definition(name, file)
         if found:
             node, where = found
@@ -50,6 +54,12 @@ def _public(tree):
     return [node.name for node in tree.body if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
 
 
+def _types(tree):
+    """The types that a module names, as it defines them."""
+    assigned = (ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign))
+    return [line for line in assigned if re.match("[A-Z][a-z]", line)]
+
+
 def definition(name, file):
     """The node of the function or class that a file defines or imports under a name, and its file; None for another name."""
     for node in ast.parse(file.read_text()).body:
@@ -68,9 +78,12 @@ def signature(node):
         own = next((own for own in node.body if getattr(own, "name", None) == "__init__"), None)
         if own is None:
             return f"class {node.name}({', '.join(map(ast.unparse, node.bases))})"
-    arguments = ast.unparse(own.args).removeprefix("self, ")
-    line = f"{node.name}({arguments})"
-    return line if len(line) <= WIDTH else f"{node.name}(\n    " + re.sub(r", (?=[\w*])", ",\n    ", arguments) + ",\n)"
+    arguments = re.sub("(: [^=]*)=", r"\1 = ", ast.unparse(own.args).removeprefix("self, "))  # spaces as in the sources
+    returned = f" -> {ast.unparse(own.returns)}" if own is node and own.returns else ""
+    line = f"{node.name}({arguments}){returned}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{node.name}(", *(f"    {argument}," for argument in BETWEEN.split(arguments)), f"){returned}"])
 
 
 def prose(docstring):

@@ -1,7 +1,7 @@
 """The pages of the site: a folder of Markdown that mirrors the repository, with a page for each file that the docs link to.
 
 So a link leads to the same place here and on GitHub, be it to a chapter, a source file, a folder or a notebook. A link to a
-design's file leads to the page that has it beside its twin.
+design's file leads to the page that has it next to its twin.
 """
 
 import json

@@ -92,7 +92,7 @@ def test_sizes(kind, name, device, everything):
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
 @on_devices
 def test_layouts(kind, layout, device):
-    """Those that are copied into channels_last first."""
+    """Operands that are copied into channels_last first."""
     available_on(LIBRARY, device)
     for name in ("rows and columns of two large tiles", "channels that are no chunks, groups", "first layer"):
         args, options = operands(kind, CASES[name], layout, device)
@@ -103,7 +103,7 @@ def test_layouts(kind, layout, device):
 @every_kind
 @on_devices
 def test_expanded_gradients(kind, device):
-    """Of .sum() and .mean((2, 3)), and of one that is the same for all channels and positions but not for images."""
+    """Gradients of .sum() and .mean((2, 3)), and one that is the same for all channels and positions but not for images."""
     available_on(LIBRARY, device)
     (x, weight, grad), options = operands(kind, CASES["groups"], device=device)
     for shape in ((1, 1, 1, 1), (*grad.shape[:2], 1, 1), (grad.shape[0], 1, 1, 1)):

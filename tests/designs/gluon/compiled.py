@@ -62,7 +62,7 @@ def conflicts(layouts, config, dtype=gl.float32, reads=None):
 
 
 def layouts(module, launch):
-    """Those of a launch by name: of async_copy in a struct, of a lesson its module's and what depends on the operands."""
+    """A launch's layouts by name: async_copy's are in a struct, a lesson's are its module's and depend on the operands."""
     if "how" in launch.values:
         return launch.values["how"]._asdict()
     shared = {"SHARED_A": module.SHARED, "SHARED_B": module.SHARED}

@@ -41,7 +41,7 @@ def test_no_spills(facts, design):
 @pytest.mark.parametrize("design", LESSONS[1:])
 @pytest.mark.parametrize("operands", ["rows", "columns"])
 def test_two_blocks_of_a_lesson_fit_on_an_sm(facts, design, operands):
-    """Those with quads; single floats have more addresses."""
+    """With quads; single floats have more addresses."""
     assert facts[design, operands]["registers"] <= 128
 
 
@@ -53,7 +53,7 @@ def slices(facts, design, operands):
 @pytest.mark.parametrize("design", LESSONS)
 @pytest.mark.parametrize("operands", OPERANDS)
 def test_barriers_of_a_slice(facts, design, operands):
-    """Those that are written: Triton adds none of its own, and one is enough for two buffers."""
+    """The barriers that are written: Triton adds none of its own, and one is enough for two buffers."""
     barriers = sum(n for opcode, n in facts[design, operands]["loop"].items() if opcode.startswith("BAR."))
     assert barriers / slices(facts, design, operands) == (1 if design == "double_buffered" else 2)
 

@@ -52,8 +52,8 @@ def with_wgmma(device):
 
 
 def check_order(monkeypatch, order, design, config, dtype=torch.float16, **options):
-    """Of blocks, threads and copies, of which about half land at once: right, with all that may follow the sums, and the same
-    bits as in another order."""
+    """In any order of blocks, threads and copies, about half of which land at once: right, with all that may follow the sums,
+    and the same bits as in another order."""
     a, b, c = (random(*shape, dtype=dtype) for shape in ((2, 136, 840), (2, 840, 200), (2, 136, 200)))
     options |= {"c": c, "beta": 0.5, "bias": random(200, dtype=dtype), "activation": "silu"}
 

@@ -46,7 +46,7 @@ def test_each_block_finishes_some_rows(device, rows, splits):
 @pytest.mark.parametrize("config", (SMALL, WIDE, HIGH, BIG), ids=("small", "wide", "high", "big"))
 @on_devices
 def test_ranges_of_k(device, k, config):
-    """Of fewer slices than splits, and of several rounds of the ring; tiles that end outside of the result."""
+    """With fewer slices than splits, and of several rounds of the ring; tiles that end outside of the result."""
     with_wgmma(device)
     a, b = integers(2, 150, k, device=device), integers(2, k, 140, device=device)
     _, result = computed(config, a, b)

@@ -85,7 +85,7 @@ def test_operands_are_read_without_a_copy(device, a_along_k, b_along_k, a_in_vec
 @pytest.mark.parametrize("layout", ["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("config", THIN, ids=lambda c: "{BM}x{BN} {SPLIT_K}".format(**c))
 def test_thin_tiles(device, layout, config):
-    """Of as many rows or columns as they have, of all but one, and of one; of two tiles the other way, but for an element."""
+    """With as many rows or columns as they have, all but one, and one; with two tiles the other way, but for an element."""
     thin, k = min(config["BM"], config["BN"]), 3 * config["BK"] + 5
     for few, many in ((thin, 255), (thin - 1, 256), (1, 257)):
         m, n = (few, many) if config["BM"] < config["BN"] else (many, few)

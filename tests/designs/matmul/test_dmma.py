@@ -87,7 +87,7 @@ def test_the_loop_multiplies(compiled):
 
 
 def test_what_lies_across_k_is_read_before_the_next_slice_is_asked_for(compiled):
-    """But not beside the sums of larger tiles. An SM has registers for three blocks of 64 x 64 however operands lie."""
+    """But not with the sums of larger tiles. An SM has registers for three blocks of 64 x 64 however operands lie."""
     for layout, pairs, tile, _, registers, _, loop, _ in compiled:
         opcodes = [opcode.partition(".")[0] for opcode in loop]
         early = opcodes.index("LDS") < opcodes.index("LDGSTS")

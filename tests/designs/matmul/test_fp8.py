@@ -58,7 +58,7 @@ def operands(device, *batch, a_type=E4M3, b_type=E5M2, k=K):
 
 
 def scales(shapes, device):
-    """Of both signs and several sizes."""
+    """Scales of both signs and several sizes."""
     drawn = (None if shape is None else torch.randn(shape) * torch.randn(shape).exp2() for shape in shapes)
     return dict(zip(("scale_a", "scale_b"), (t if t is None else t.to(device) for t in drawn)))
 
@@ -126,7 +126,7 @@ def test_slices_of_k(library, op, design, device, accumulate):
 @on_devices
 @pytest.mark.parametrize("slices", [1, 2, 3, 4, 9])
 def test_slices_are_added_in_fp32(library, op, design, device, slices):
-    """The first slice has a sum of 2^10. Beside it Hopper's tensor cores lose what is below 2^-3, as all later slices are."""
+    """The first slice has a sum of 2^10. After it Hopper's tensor cores lose what is below 2^-3, as all later slices are."""
     available_on(library, device)
     a, b = torch.zeros(M, 128 * slices, device=device), torch.zeros(128 * slices, N, device=device)
     a[:, 5], b[5], a[:, 128:], b[128:] = 32.0, 32.0, 1.0, 2.0**-9

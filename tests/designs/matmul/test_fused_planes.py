@@ -128,7 +128,7 @@ def test_an_infinity_at_any_place(library, device, precision):
 
 @ON
 def test_the_bits_of_planes(device):
-    """Of tf32x3 in CUDA, whose fragments hold the same k."""
+    """With tf32x3 in CUDA, whose fragments hold the same k."""
     available_on(CUDA, device)
     a, b = random(140, 300, device=device), random(300, 150, device=device)
     a[3, 7], a[9, 280] = math.inf, 2.0**-140

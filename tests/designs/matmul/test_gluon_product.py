@@ -81,7 +81,7 @@ OF_TILES = pytest.mark.parametrize("module, tile", TILES, ids=lambda x: "x".join
 @pytest.mark.parametrize("splits", [1, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_tile_in_every_layout(module, tile, splits, layout):
-    """Of a batch whose sizes end within tiles, slices and words of 16 bytes or not, with NaN between the rows."""
+    """In a batch whose sizes end within tiles, slices and words of 16 bytes or not, with NaN between the rows."""
     available_on(LIBRARY, "cuda")
     for m, n, k, around in (
         (132, 260, 164, padded),

@@ -123,7 +123,7 @@ def test_what_lies_along_k_is_read_where_it_is():
 @nvcc.needed
 @OF_ALL
 def test_products_are_not_serialised_and_nothing_is_spilled(name):
-    """Of bf16 into bf16, for a H200."""
+    """In bf16 into bf16, for an H200."""
     a = torch.empty(4096, 4096, dtype=torch.bfloat16, device="meta")
     call = prepare("matmul", a, a.t())
     for config in configs(name, "h200"):

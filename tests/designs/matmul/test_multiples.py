@@ -60,7 +60,7 @@ def of_pitch(matrix, pitch):
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_any_multiple(device, design, layout, sizes, pitch):
-    """Of sizes, of strides that are multiples of less or more, and of each operand in its own way; in batches."""
+    """Sizes and strides that are multiples of less or more, each operand in its own way; in batches."""
     available_on(LIBRARY, device)
     m, n, k = sizes
     a, b = (random(2, *shape, dtype=torch.float16, device=device) for shape in ((m, k), (k, n)))

@@ -21,7 +21,7 @@ def offered(m, n, dtype=torch.float16, **options):
 
 
 def test_which_problems_have_them():
-    """Those with no more columns than the tile, and more rows."""
+    """Products with no more columns than the tile, and more rows."""
     assert SIZES == [(128, 32), (128, 16)]
     assert offered(500, 16) == offered(500, 1, torch.float32, precision="tf32") == SIZES
     assert offered(500, 17) == offered(33, 32) == SIZES[:1]

@@ -13,13 +13,13 @@ DESIGNS = ("pipelined", "split_k", "stream_k")
 
 
 def configs(name, problem, target=H200):
-    """Those that pack."""
+    """The configs that pack."""
     design = next(design for design in LIBRARY.designs("matmul") if design.name == name)
     return design, [c for c in design.configs(problem, target) if c.kwargs["PACK_A"] or c.kwargs["PACK_B"]]
 
 
 def operand(rows, columns, layout, batch, device):
-    """Of small integers; "shared": one matrix for the whole batch."""
+    """An operand of small integers; "shared": one matrix for the whole batch."""
     shape = (columns, rows) if layout == "col" else (rows, columns)
     matrix = small_integers(*(() if layout == "shared" else batch), *shape, device=device)
     return matrix.mT if layout == "col" else matrix.expand(*batch, *shape)

@@ -63,7 +63,7 @@ def test_both_are_packed_where_descriptors_cannot_round(monkeypatch):
 
 
 def test_the_types_of_tensor_maps_in_triton_3_6():
-    """Of the descriptors that ask for it, in the order of the arguments; nothing runs where there are no tensor maps."""
+    """For the descriptors that ask for it, in the order of the arguments; nothing runs where there are no tensor maps."""
     t = torch.empty(4, 8)
     plain, rounding = descriptor.describe(t, [4, 8]), descriptor.describe(t, [4, 8], to_tf32=True)
     assert descriptor.rounds(rounding) and not descriptor.rounds(plain) and not descriptor.rounds(t)
@@ -212,7 +212,7 @@ def test_splits_are_added_in_the_order_of_k(device):
     ],
 )
 def test_splits_fill_waves(tiles, k, expected):
-    """Of 132 programs, by fewer splits if more take as long; none has less than 256 products."""
+    """With 132 programs, by fewer splits if more take as long; none has less than 256 products."""
     assert list(splits_that_fill(tiles, k, 132)) == expected
 
 

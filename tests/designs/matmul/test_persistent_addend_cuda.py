@@ -47,7 +47,7 @@ def computed(config, a, b, **options):
 @pytest.mark.parametrize("k", [0, 64, 840])
 @short(lambda tile, k, out_dtype: out_dtype == torch.float16 or tile in ("128 x 256", "64 x 64 in turn"))
 def test_each_number_is_added_in_its_place(device, tile, k, out_dtype):
-    """Of no slice, one, and several rounds of the ring; in tiles partly and wholly outside."""
+    """After no slice, one, and several rounds of the ring; in tiles partly and wholly outside."""
     with_wgmma(device)
     a, b, c, bias = (integers(*shape, device=device) for shape in ((2, 264, k), (2, k, 344), (2, 264, 344), (344,)))
     c, bias = (t.to(out_dtype) for t in (c, bias))
@@ -122,7 +122,7 @@ def test_any_addend(device, addend):
 @ON
 @pytest.mark.parametrize("first", [16, 5], ids=["whole chunks", "others"])
 def test_out_inside_of_another_tensor(device, first):
-    """What TMA cannot write is not read by it either; nothing beside it is written."""
+    """What TMA cannot write is not read by it either; nothing around it is written."""
     with_wgmma(device)
     a, b, c = (integers(*shape, device=device) for shape in ((1, 200, 64), (1, 64, 136), (1, 200, 136)))
     buffer = torch.full((1, 204, 168), torch.nan, device=device, dtype=torch.float16)
@@ -151,7 +151,7 @@ def test_types(device, dtype, options):
 @pytest.mark.parametrize("tile", TILES)
 @short(lambda tile, order: order == "2" or tile in ("192 x 128 by three", "three in turn"))
 def test_any_order_of_threads(monkeypatch, order, tile):
-    """Of copies about half land at once, and others when they are waited for."""
+    """About half of the copies land at once, and others when they are waited for."""
     monkeypatch.setenv("SIMT_ORDER", order)
     a, b, c = (integers(*shape) for shape in ((2, 264, 328), (2, 328, 344), (2, 264, 344)))
     by_tma, result = computed(TILES[tile], a, b, c=c, beta=2, activation="relu")

@@ -113,7 +113,7 @@ def test_halves_of_shared_slices(layout, tile):
 
 
 def test_work_of_clusters():
-    """Of a pair's slices L2 sends what both need once: of 128 x 128 3 of 4 rows, of 256 2 of 3, of 192 4 of 5; of those of four
+    """L2 sends what both blocks of a pair need once: for 128 x 128 3 of 4 rows, for 256 2 of 3, for 192 4 of 5; for four blocks
     a half. These are on 120 SMs."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")
     call, target = prepare("matmul", a, a), Target.named("h200")

@@ -24,7 +24,7 @@ def config_of(call, tile, design=persistent.DESIGN):
 @pytest.mark.parametrize("columns", [1, 76, 78, 135, 444])
 @pytest.mark.parametrize("tile", [ALONE, WIDE, WIDEST, IN_TURN], ids=str)
 def test_rows_of_any_length(tile, columns, dtype):
-    """Of whole words and not, of one column and of more than a box; rows and columns beyond the edge are left alone."""
+    """Whole words and parts of them, one column and more than a box; rows and columns beyond the edge are left alone."""
     element, out_dtype = DTYPES[dtype]
     a, b = random(150, 72, dtype=element), transposed(random(72, columns, dtype=element))
     bias = None if tile == IN_TURN else random(columns, dtype=out_dtype or element)
@@ -37,7 +37,7 @@ def test_rows_of_any_length(tile, columns, dtype):
 
 @pytest.mark.parametrize("first, pitch", [(0, 200), (4, 200), (2, 204), (1, 204), (0, 202), (3, 201)], ids=str)
 def test_a_result_inside_of_a_matrix(first, pitch):
-    """Words as long as what rows begin at and what lies between them allow; what is beside the result stays."""
+    """Words as long as what rows begin at and what lies between them allow; what is around the result stays."""
     a, b = random(2, 70, 72, dtype=torch.float16), transposed(random(2, 72, 100, dtype=torch.float16))
     around = torch.full((2, 70, pitch), 7.0, dtype=torch.float16)
     out = around[:, :, first : first + 100]

@@ -83,7 +83,7 @@ def test_at_the_edges_of_tiles(device, sizes, tile):
 @pytest.mark.parametrize("layout_a", ["row", "col"])
 @on_devices
 def test_layouts(device, layout_a, layout_b, tile):
-    """Of batches; what lies across K is taken as it lies, also by tiles that are no whole boxes."""
+    """In batches; what lies across K is taken as it lies, also by tiles that are no whole boxes."""
     with_wgmma(device)
     a, b = integers(2, 328, 200, device=device), integers(2, 200, 328, device=device)
     a, b = (transposed(t) if layout == "col" else t for t, layout in ((a, layout_a), (b, layout_b)))
@@ -161,7 +161,7 @@ def test_tf32(device, along_k, tile):
 @pytest.mark.parametrize("tile", TILES)
 @on_devices
 def test_bytes(device, tile):
-    """int8, and fp8 with fast sums and the scale of a matrix; of sums that are promoted three sets have room beside 96 rows."""
+    """int8, and fp8 with fast sums and the scale of a matrix; with sums that are promoted three sets have room at 96 rows."""
     with_wgmma(device)
     a, b = (integers(*shape, device=device, dtype=torch.int8) for shape in ((264, 144), (336, 144)))
     expected = a.double() @ b.double().T
@@ -229,7 +229,7 @@ def test_spans_of_whole_waves():
 
 @pytest.mark.parametrize("m, n", [(768, 3584), (1432, 1432), (200, 11008), (3000, 1000), (3000, 3000), (5640, 5640)])
 def test_no_other_span_takes_less(m, n):
-    """Of all multiples of 8: fewer rounds of walkers, each as long as the tile's span and what every tile costs. Of more than
+    """Among all multiples of 8: fewer rounds of walkers, each as long as the tile's span and what every tile costs. Above
     256 both halves are multiples of 8; what a pair shares is the longer side."""
 
     def steps(span, length, lines, along, across):

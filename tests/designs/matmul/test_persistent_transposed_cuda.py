@@ -70,7 +70,9 @@ def test_what_is_copied():
     align, launch = launches(SMALL, transposed(random(160, 64)), b)
     assert align.arguments[0].shape == (1, 128, 64) and takes_one_across_k(launch), "B is the smaller"
     align, launch = launches(SMALL, transposed(random(160, 64)), b, bias=random(128), c=random(160, 128), beta=1)
-    assert align.arguments[0].shape == (1, 160, 64) and takes_one_across_k(launch), "a bias cannot be added to rows beside C"
+    assert align.arguments[0].shape == (1, 160, 64) and takes_one_across_k(launch), (
+        "a bias cannot be added to rows together with C"
+    )
     (launch,) = launches(SMALL, transposed(a), transposed(b))
     assert takes_one_across_k(launch), "A lies across K"
     assert names(WIDE, transposed(a), transposed(b)) == ["align", "persistent"]

@@ -139,7 +139,7 @@ def test_tiles_for_odd_rows(layout_a, layout_b, config):
 
 
 def test_which_problems_have_tiles_for_odd_rows():
-    """Those with rows of 16 bits that are no whole chunks of 16 bytes."""
+    """Operands with rows of 16 bits that are no whole chunks of 16 bytes."""
 
     def wide(n, dtype, **options):
         a = torch.empty(300, 64, dtype=dtype, device="meta")

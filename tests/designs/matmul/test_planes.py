@@ -163,7 +163,7 @@ def special_as_in_float64(result, a, b):
 
 
 def check_infinities_and_nan(library, device, design, precision, config=None):
-    """Of the first slice of K and of the second."""
+    """In the first slice of K and in the second."""
     available_on(library, device)
     tiny = 2.0**-149
     a, b = random(9, 70, device=device), random(70, 11, device=device)

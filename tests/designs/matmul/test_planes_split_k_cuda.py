@@ -23,7 +23,7 @@ on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
 def config_of(tile, splits):
-    """Of any problem of few rows and columns, which need not have that many splits."""
+    """The config in any problem of few rows and columns, which need not have that many splits."""
     problem = prepare("matmul", torch.empty(32, 64), torch.empty(64, 32), precision="fp16x3").problem
     configs = planes.DESIGN.configs(problem, Target.named("simt"))
     return next(config for config in configs if tile.items() <= config.items()) | {"SPLIT_K": splits}
@@ -53,7 +53,7 @@ def test_configs_fit_the_target_and_begin_with_one_split(target, precision):
 @of_modes
 @pytest.mark.parametrize("k, splits", [(0, 1), (8, 1), (40, 2), (65, 3), (200, 4), (300, 4), (330, 4)])
 def test_no_split_is_empty(precision, tile, k, splits):
-    """Of 1, 1, 2, 3, 7, 10 and 11 slices."""
+    """With 1, 1, 2, 3, 7, 10 and 11 slices."""
     a, b = small_integers(72, k), small_integers(k, 136)
     launch, result = computed(planes.DESIGN, config_of(tile, 4), a, b, precision=precision)
     assert launch.grid[1] == splits and torch.equal(result.double(), a.double() @ b.double())
@@ -79,7 +79,7 @@ def test_many_splits_are_added_in_groups(device, own):
 
 
 def check_order_of_parts(device, precision, splits, count, operands):
-    """Of two tiles."""
+    """For two tiles."""
     available_on(LIBRARY, device)
     a, b = (t.float() for t in operands)
     config = config_of(MIDDLE, splits)
@@ -108,7 +108,7 @@ def test_any_order_of_blocks(monkeypatch, order):
 @of_modes
 @on_devices
 def test_infinities_and_nan_of_one_split(device, precision):
-    """Of those of 64 of K: alone, with others in the same split, and with their opposites in another."""
+    """In a split of 64 of K: alone, with others in the same split, and with their opposites in another."""
     available_on(LIBRARY, device)
     a, b = random(9, 250, device=device), random(250, 11, device=device)
     a[0, 3], a[1, 249], a[2, 70], a[3, 130], a[3, 131] = math.inf, -math.inf, math.nan, math.inf, -math.inf

@@ -20,7 +20,7 @@ on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
 def launches(a, b, config, **options):
-    """Of a config, which need not be one of those that the problem has."""
+    """Launches of a config, which need not be one of those that the problem has."""
     call = prepare("matmul", a, b, **options)
     other = prepare("matmul", torch.empty(a.shape, dtype=a.dtype), torch.empty(b.mT.shape, dtype=b.dtype).mT, **options).problem
     tile = config.items() - {("SPLIT_K", config.get("SPLIT_K"))}
@@ -41,7 +41,7 @@ def computed(a, b, config, **options):
 @pytest.mark.parametrize("layout_b", LAYOUTS)
 @pytest.mark.parametrize("config", (MMA, WGMMA, THIN), ids=("mma", "wgmma", "thin"))
 def test_no_split_is_empty(config, layout_a, layout_b, k):
-    """Of 1, 1, 2, 4, 5 and 16 slices. wgmma takes copies of operands that lie across K."""
+    """With 1, 1, 2, 4, 5 and 16 slices. wgmma takes copies of operands that lie across K."""
     a = LAYOUTS[layout_a](random(16 if config is THIN else 72, k).mul(4).round().half())
     b = LAYOUTS[layout_b](random(k, 136).mul(4).round().half())
     launched, result = computed(a, b, config | {"SPLIT_K": 4}, out_dtype=torch.float32)
@@ -74,7 +74,7 @@ def test_many_splits_are_added_in_groups(device, config, own):
 
 
 def check_order_of_parts(device, config, count, a, b):
-    """Of two tiles."""
+    """For two tiles."""
     available_on(LIBRARY, device)
     if device == "cuda" and config["WGMMA"] and LIBRARY.target(a.device).arch != 90:
         pytest.skip("no wgmma")

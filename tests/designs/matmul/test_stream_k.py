@@ -42,7 +42,7 @@ def test_at_the_edges_of_waves(device, tiles, k, waves):
 @pytest.mark.parametrize("tiles", (1, 2, 3))
 @on_devices
 def test_tiles_of_many_parts(device, tiles, k):
-    """Of 27 programs, 27, 13 or 9 a tile, or fewer: as many as there are slices, and some of the last one past K."""
+    """27 programs, 27, 13 or 9 a tile, or fewer: as many as there are slices, and some of the last one past K."""
     available_on(LIBRARY, device)
     for operands in ((9, k), (k, 16 * tiles - 3)), ((16 * (tiles - 1) + 1, k), (k, 16)):
         a, b = (integers(*shape, device=device) for shape in operands)

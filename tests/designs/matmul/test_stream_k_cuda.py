@@ -36,7 +36,7 @@ def computed(config, a, b, **options):
 @pytest.mark.parametrize("tiles", (1, 2, BLOCKS, BLOCKS + 1, 2 * BLOCKS - 1, 2 * BLOCKS + 1))
 @on_devices
 def test_at_the_edges_of_waves(device, tiles, k, waves):
-    """Of 0, 1, 4 and 13 slices. All of the epilogue follows, once."""
+    """With 0, 1, 4 and 13 slices. All of the epilogue follows, once."""
     with_wgmma(device)
     a, b, c = (integers(*shape, device=device) for shape in ((9, k), (k, 64 * tiles - 3), (9, 64 * tiles - 3)))
     _, result = computed(SMALL | {"WAVES": waves}, a, b, c=c, beta=0.5, activation="relu")
@@ -75,7 +75,7 @@ def test_a_run_goes_from_one_matrix_of_a_batch_to_the_next(device, batch, n, wav
 @pytest.mark.parametrize("pair", PAIRS)
 @on_devices
 def test_pairs_share_runs(device, pair, k, parts):
-    """Of whole tiles and parts of them, of which one may lie outside of the result. All of the epilogue follows, once."""
+    """Whole tiles and parts of them, one of which may lie outside of the result. All of the epilogue follows, once."""
     with_wgmma(device)
     for batch, m, n in ((1, 9, 300), (1, 300, 700), (2, 530, 100)):
         a, b, c = (integers(batch, *shape, device=device) for shape in ((m, k), (k, n), (m, n)))
@@ -87,7 +87,7 @@ def test_pairs_share_runs(device, pair, k, parts):
 @pytest.mark.parametrize("before", (0, 4))
 @on_devices
 def test_parts_are_added_in_the_order_of_k(device, before):
-    """Of the only tile, and of one after a whole wave. The next call finds the counters at zero."""
+    """For the only tile, and for one after a whole wave. The next call finds the counters at zero."""
     check_order_of_parts(device, {"BLOCKS": 4}, 4, before, *of_four_parts(4 * DEPTH, device=device))
 
 

@@ -23,7 +23,7 @@ ELEMENTS = {
 
 
 def config_of(call, design, tile):
-    """Of a tile that a thin product may have no config for: None."""
+    """The config with this tile; None if a thin product has none."""
     return next((c for c in DESIGNS[design].configs(call.problem, Target.named("simt")) if tile.items() <= c.items()), None)
 
 
@@ -38,7 +38,7 @@ def product_of(call, design, config):
 @pytest.mark.parametrize("tile", TILES, ids=str)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_rows_of_any_length(design, tile, columns, kind):
-    """Of words of 8, 4 and 2 bytes, with all that may follow the sums; what is beside the result stays (run_checked)."""
+    """Rows of words of 8, 4 and 2 bytes, with all that may follow the sums; what is around the result stays (run_checked)."""
     dtype, options = ELEMENTS[kind]
     rows = 13 if tile["BM"] == 16 else 77
     if tile["BN"] == 16:

@@ -61,7 +61,7 @@ def on_hopper():
 
 def test_each_shape_of_a_tile_exists_once():
     shapes = [tile[:2] for tile in EVERY.values()]
-    assert len(set(shapes)) == len(shapes) > len(TILES), "swapped ones beside those of TILES"
+    assert len(set(shapes)) == len(shapes) > len(TILES), "swapped ones that TILES lacks"
     assert set(shapes) == SHAPES | {shape[::-1] for shape in SHAPES}
     for m, n, _, swapped in EVERY.values():
         assert ((n, m) if swapped else (m, n)) in SHAPES
@@ -144,7 +144,7 @@ def of_every_way(layout):
 
 @pytest.mark.parametrize("layout", ["rr", "rc", "cr", "cc"])
 def test_an_operand_of_tf32_across_k_goes_first_and_is_not_packed(layout):
-    """Where its slices fit into registers beside the sums; and all is packed that wgmma cannot read."""
+    """Where registers hold its slices and the sums; and all is packed that wgmma cannot read."""
     packed, tiles = {}, set()
     for call, config in of_every_way(layout):
         *packs, launch = DESIGN.launches(call.problem, config, *call.parts[0])
@@ -200,7 +200,7 @@ def small(config):
 @OF_TILES
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_tile_in_every_layout(config, layout):
-    """Of a batch whose sizes end within tiles, with all that may follow, into results that TMA can write and cannot."""
+    """In a batch whose sizes end within tiles, with all that may follow, into results that TMA can write and cannot."""
     on_hopper()
     for m, n, k in ((264, 328, 200), (72, 136, 64), (391, 71, 1000), (9, 520, 8)):
         a, b, c = (integers(2, *shape, device="cuda") for shape in ((m, k), (k, n), (m, n)))
@@ -216,7 +216,7 @@ def test_every_tile_in_every_layout(config, layout):
 @OF_TILES
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_every_tile_with_c_after_its_slices(config, dtype):
-    """Of none, one and several rounds of the ring; in tiles partly outside; beside C lies NaN."""
+    """After none, one and several rounds of the ring; in tiles partly outside; around C lies NaN."""
     on_hopper()
     for m, n, k in ((264, 328, 200), (72, 136, 64), (392, 72, 1000), (8, 520, 1096)):
         a, b, c = (integers(2, *shape, device="cuda").to(dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -251,7 +251,7 @@ def test_which_c_comes_as_slices_do():
 @OF_TILES
 @pytest.mark.parametrize("layout", ACROSS_K)
 def test_every_tile_of_tf32_with_operands_across_k(config, layout):
-    """Those in registers and those that are packed, of integers, twenty times: the next slice must not come too early."""
+    """Slices in registers and packed ones, of integers, twenty times: the next slice must not come too early."""
     on_hopper()
     found = [own for _, own in of_every_way(layout) if tile_of(own)[:2] == tile_of(config)[:2]]
     assert found
@@ -325,7 +325,7 @@ def test_splits_are_added_in_the_order_of_k():
 @pytest.mark.gpu
 @OF_TILES
 def test_repeated_calls_give_the_same_bits(config):
-    """Of random numbers, a hundred times while other work runs: what is read before it is there differs at some time."""
+    """With random numbers, a hundred times while other work runs: what is read before it is there differs at some time."""
     on_hopper()
     a, b = random(520, 1032, dtype=torch.float16, device="cuda"), random(1032, 776, dtype=torch.float16, device="cuda")
     _, expected = computed(DESIGN, config, a, b)

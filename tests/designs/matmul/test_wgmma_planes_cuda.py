@@ -70,7 +70,7 @@ def test_operands_are_read_as_they_lie(device, tile, layout):
 
 @ON
 def test_operands_of_any_strides(device):
-    """Those that TMA cannot read are copied."""
+    """Operands that TMA cannot read are copied."""
     with_wgmma(device)
     a, b = padded(random(33, 51, device=device)), random(51, 37, device=device)[:, ::2]
     run_checked(LIBRARY, "matmul", "wgmma_planes", a, b, **X3)

@@ -75,7 +75,7 @@ def fitted(runs):
 
 @pytest.mark.parametrize("name", ("rasterized", "stream_k"))
 def test_shares_are_found_in_spite_of_noise_and_outliers(fitted, name):
-    """Of the launches what can be: only stream_k has a second kernel, where tiles are shared."""
+    """Shares of launches where they can be found: only stream_k has a second kernel, where tiles are shared."""
     parts = SHARES if name == "stream_k" else PARTS
     found, true = ({part: getattr(own, part) for part in parts} for own in (fitted[KEY + name + " ieee"], TRUE[name]))
     assert found == pytest.approx(true, rel=0.15)
@@ -89,7 +89,7 @@ def test_factors_are_found(fitted):
 
 
 def test_a_config_that_is_slow_on_operands_that_lie_so(fitted):
-    """Its factor there, beside its own in all layouts, is about what records of 12 shapes can say."""
+    """Its factor there, next to its own in all layouts, is about what records of 12 shapes can say."""
     found = fitted[KEY + "rasterized ieee"].factors
     of_layouts = {name: value for name, value in found.items() if model.is_in_layouts(name)}
     assert max(of_layouts, key=of_layouts.get) == model.in_layouts(ACROSS, TN)
@@ -99,7 +99,7 @@ def test_a_config_that_is_slow_on_operands_that_lie_so(fitted):
 
 
 def test_the_choice_is_good_on_other_shapes(fitted):
-    """Of times without noise, so that nothing but the model is at fault."""
+    """From times without noise, so that nothing but the model is at fault."""
     others = counted.counted(shapes(100, noise=0, outliers=0, seed=1), H200)
     of_choice = evaluate.summary(evaluate.outcomes(others, fitted, {}))
     assert of_choice.shapes == 100 and of_choice.mean < 1.02 and of_choice.passes
@@ -203,7 +203,7 @@ def test_a_precision_with_few_records_is_about_as_the_design_s_others(runs, fitt
 
 
 def factor_of_slow(sustained):
-    """Of a config in all layouts, relative to the others."""
+    """The factor of a config in all layouts, relative to the others."""
     configs = [name for name in sustained.factors if name.startswith("config")]
     layouts = [f"a_layout {a} b_layout {b}" for a in ("row", "col") for b in ("row", "col")]
     total = {
@@ -215,7 +215,7 @@ def factor_of_slow(sustained):
 
 
 def test_what_was_timed_is_written(runs):
-    """Of each precision that has records, all configs of the design, of the half that is not fitted to as well."""
+    """In each precision that has records, all configs of the design, from the half that is not fitted to as well."""
     for name in ("tiled", "stream_k"):
         own = [run for run in runs if run.key == KEY + name + " ieee"]
         found = table.fitted(own[:1], [*own[1:], *as_tf32(own[:1])])

@@ -83,8 +83,8 @@ def test_steps_run_side_by_side_on_gpus_of_their_own(visit, step, monkeypatch, t
     tells = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], time.monotonic())"
     first, second = (MEETS.format(folder=tmp_path, me=me, other=other) for me, other in (("a", "b"), ("b", "a")))
     steps = [step("tests-1", first), step("tests-2", second), step("calls", tells, gpus=0), step("two_gpus", tells, gpus=2)]
-    told = visit(*steps)["steps"]
-    assert all(s["status"] == "passed" for s in told.values())
+    outcome = visit(*steps)["steps"]
+    assert all(s["status"] == "passed" for s in outcome.values())
     gpus, ended = {}, {}
     for s in steps:
         gpus[s.name], ended[s.name] = s.jobs[0].log.read_text().split()
@@ -99,9 +99,14 @@ def test_what_is_recorded(visit, step, capsys):
         step("calls", "print('a b')", "print('c d!'); raise SystemExit(1)"),
         step("two_gpus", instead="there is one GPU here"),
     )
-    told = visit(*steps)
-    calls, two_gpus = told["steps"].values()
-    assert (told["gpu"], told["commit"], told["torch"], told["last_passed"]) == ("some gpu", "abc", "some torch", None)
+    outcome = visit(*steps)
+    calls, two_gpus = outcome["steps"].values()
+    assert (outcome["gpu"], outcome["commit"], outcome["torch"], outcome["last_passed"]) == (
+        "some gpu",
+        "abc",
+        "some torch",
+        None,
+    )
     assert (calls["status"], calls["counts"], calls["failures"]) == (
         "failed",
         {"passed": 3, "failed": 1},
@@ -129,22 +134,22 @@ def test_without_rich_the_table_is_plain(visit, step, capsys, monkeypatch):
     ids=["fails", "dies", "does nothing"],
 )
 def test_a_failure_without_a_name_is_one(visit, step, code, why):
-    (told,) = visit(step("build", code))["steps"].values()
-    assert told["status"] == "failed" and any(why in text for text in told["failures"].values())
+    (outcome,) = visit(step("build", code))["steps"].values()
+    assert outcome["status"] == "failed" and any(why in text for text in outcome["failures"].values())
 
 
 def test_a_program_that_is_not_there(visit, tmp_path):
-    (told,) = visit(Step("memcheck", (Job(("/nowhere/compute-sanitizer",), tmp_path / "m.log"),), read))["steps"].values()
-    assert told["status"] == "failed" and "/nowhere/compute-sanitizer" in told["note"]
+    (outcome,) = visit(Step("memcheck", (Job(("/nowhere/compute-sanitizer",), tmp_path / "m.log"),), read))["steps"].values()
+    assert outcome["status"] == "failed" and "/nowhere/compute-sanitizer" in outcome["note"]
 
 
 def test_a_step_over_its_limit_is_ended(visit, step, monkeypatch, tmp_path):
     monkeypatch.setattr(gate, "LIMIT", 5)
     monkeypatch.setattr(gate, "EVERY", 0)
-    (told,) = visit(step("tests-1", "import time; print('a b!', flush=True); time.sleep(600)"))["steps"].values()
-    assert told["status"] == "failed" and told["seconds"] < 60
-    assert set(told["failures"]) == {"b!", "tests-1-0"}
-    assert "killed after 5 s, its limit; its last output: a b!" in told["failures"]["tests-1-0"]
+    (outcome,) = visit(step("tests-1", "import time; print('a b!', flush=True); time.sleep(600)"))["steps"].values()
+    assert outcome["status"] == "failed" and outcome["seconds"] < 60
+    assert set(outcome["failures"]) == {"b!", "tests-1-0"}
+    assert "killed after 5 s, its limit; its last output: a b!" in outcome["failures"]["tests-1-0"]
 
 
 def test_passed_steps_are_not_repeated(visit, step, tmp_path):
@@ -160,7 +165,7 @@ def test_passed_steps_are_not_repeated(visit, step, tmp_path):
 
 
 def test_a_step_is_repeated_once_what_it_depends_on_has_changed(visit, step, tmp_path, digests, capsys):
-    """And its outcome is kept until then, beside those of other steps."""
+    """And its outcome is kept until then, with those of other steps."""
     code, times = counting(tmp_path)
     steps = step("calls-gemm", code), step("calls-gemv", code)
     visit(*steps, commit="first")
@@ -210,8 +215,8 @@ def test_a_run_of_everything_counts_for_one_that_leaves_something_out(visit, ste
 def test_outcomes_of_other_versions_do_not_count(visit, step, tmp_path, name):
     code, times = counting(tmp_path)
     visit(step("once", code))
-    told = visit(step("other", "print('a')"), names=["once", "other"], **{name: "another"})
-    assert list(told["steps"]) == ["other"]
+    outcome = visit(step("other", "print('a')"), names=["once", "other"], **{name: "another"})
+    assert list(outcome["steps"]) == ["other"]
     visit(step("once", code), **{name: "another"})
     assert times() == 2
 
@@ -280,8 +285,8 @@ def test_a_step_that_does_not_end_in_the_time_there_is_is_cut_off(visit, step, m
     """It has not failed; it is expected to take longer next time."""
     monkeypatch.setattr(gate.plan, "expected", lambda name: 0.1)
     record = visit(step("tests-gemm-1of2", "import time; print('a b', flush=True); time.sleep(600)"), minutes=1 / 60)
-    told = record["steps"]["tests-gemm-1of2"]
-    assert told["status"] == "failed" and not told["failures"] and told["note"].startswith(shown.CUT_OFF)
+    outcome = record["steps"]["tests-gemm-1of2"]
+    assert outcome["status"] == "failed" and not outcome["failures"] and outcome["note"].startswith(shown.CUT_OFF)
     assert 0.5 < record["took"]["tests-gemm-1of2"] < 60
 
 
@@ -405,8 +410,8 @@ def test_a_gate_that_is_ended_leaves_a_failure(tmp_path, number, note):
         time.sleep(0.05)
     os.kill(process.pid, number)
     process.wait()
-    told = json.loads((tmp_path / "h200/gate.json").read_text())["steps"]["calls"]
-    assert told["status"] == "failed" and note in told["note"]
+    outcome = json.loads((tmp_path / "h200/gate.json").read_text())["steps"]["calls"]
+    assert outcome["status"] == "failed" and note in outcome["note"]
     child = int(log.read_text())
     if number == signal.SIGTERM:
         assert not Path(f"/proc/{child}").exists()

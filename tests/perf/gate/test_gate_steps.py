@@ -104,8 +104,8 @@ def test_shards_run_every_test_once(tmp_path, few):
     names = []
     for i in (1, 2):
         step = gate_steps._pytest(f"tests-{i}", tmp_path, str(tmp_path / "test_many.py"), f"--shard={i}/2")
-        status, told = found(step)
-        assert status == 0 and 5 < told.counts["passed"] < 35
+        status, outcome = found(step)
+        assert status == 0 and 5 < outcome.counts["passed"] < 35
         names += [line for line in findings._lines(tmp_path / f"tests-{i}.jsonl")]
     assert len(names) == len(set(names)) == 40
 
@@ -194,9 +194,9 @@ def test_errors_that_were_not_printed_count(tmp_path):
 
 def test_wrong_results_and_a_lost_context_are_reported(tmp_path):
     (tmp_path / "x.log").write_text("RUN a\nWRONG a: error 3: above\nRUN b\nRUN c\nWRONG c: LaunchError\nLOST the context\n")
-    told = findings.read_calls(tmp_path / "x.log")
+    outcome = findings.read_calls(tmp_path / "x.log")
     last = "it did not end; its last line: LOST the context"
-    assert told.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
+    assert outcome.failures == {"a": "error 3: above", "c": "LaunchError", "x": last}
 
 
 def test_missing_calls_are_failures(tmp_path):
@@ -268,7 +268,7 @@ def test_the_steps_of_everything(tmp_path):
 
 
 def test_the_designs_under_tritons_sanitizers():
-    """Those that place barriers and copies themselves, and those whose programs meet at counters."""
+    """Designs that place barriers and copies themselves, and those whose programs meet at counters."""
 
     def those(mode):
         return {name for name, text in gate_steps._triton_designs() if re.search(gate_steps.INSTRUMENTED[mode], text)}
@@ -306,9 +306,9 @@ DONE 3 calls, 0 wrong
 
 def test_what_tritons_sanitizer_says_is_the_call_s_fault(tmp_path):
     (tmp_path / "consan.log").write_text(CONSAN)
-    told = findings.read_instrumented(tmp_path / "consan.log")
-    assert told.counts == Counter(passed=2, failed=1)
-    assert told.failures == {
+    outcome = findings.read_instrumented(tmp_path / "consan.log")
+    assert outcome.counts == Counter(passed=2, failed=1)
+    assert outcome.failures == {
         "b": "Buffer being accessed has outstanding writes at /x/partitions.py:185; "
         "AcceleratorError: CUDA error: device-side assert triggered"
     }

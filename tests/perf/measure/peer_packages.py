@@ -108,7 +108,7 @@ class Node:
 
 
 class Graph:
-    """Of four plans: one cannot be built, one cannot be executed, and of the others the second is faster."""
+    """Four plans: one cannot be built, one cannot be executed, and the second of the others is faster."""
 
     def __init__(self, **options):
         assert options["compute_data_type"] == "FLOAT"

@@ -190,9 +190,9 @@ def test_the_figures_of_a_gpu_are_found_and_kept(gpu, capsys, monkeypatch, tmp_p
     found = calibration.of("NVIDIA X1", 2)
     assert found.figures == pytest.approx(TRUE, rel=0.03) and re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
     assert found.torch == torch.__version__ and found.triton[0].isdigit()
-    told = capsys.readouterr().out
-    assert "NVIDIA X1, sm_90, 2 SMs" in told and f"Kept in {tmp_path / 'calibration.json'}" in told and "Left out" not in told
-    assert len([line for line in told.splitlines() if "TFLOP/s" in line]) == 7
+    said = capsys.readouterr().out
+    assert "NVIDIA X1, sm_90, 2 SMs" in said and f"Kept in {tmp_path / 'calibration.json'}" in said and "Left out" not in said
+    assert len([line for line in said.splitlines() if "TFLOP/s" in line]) == 7
     assert gpu.now() < 10, "seconds"
 
 
@@ -204,9 +204,9 @@ def test_what_fails_and_what_cannot_be_is_left_out_and_said(gpu, capsys, monkeyp
     monkeypatch.setitem(kernels.PROBES, "int8", lambda *_: kernels.Probe(1e30, lambda steps: [Launch(gpu, 1e-6)]))
     assert calibrated(gpu) == 0
     assert calibration.of("NVIDIA X1", 2).figures.keys() == TRUE.keys() - {"fp8", "int8"}
-    told = capsys.readouterr().out
-    assert "Left out: fp8: ValueError: type fp8e4nv not supported in this architecture\n" in told
-    assert re.search(r"Left out: int8: \S+ cannot be: on 2 SMs it is between ", told)
+    said = capsys.readouterr().out
+    assert "Left out: fp8: ValueError: type fp8e4nv not supported in this architecture\n" in said
+    assert re.search(r"Left out: int8: \S+ cannot be: on 2 SMs it is between ", said)
 
 
 def test_nothing_that_can_be_measured_is_a_failure_and_keeps_what_was_known(gpu, monkeypatch):

@@ -190,7 +190,7 @@ def test_the_commit_of_a_copy_without_its_repository(gemv_does, tmp_path):
 
 
 def test_where_a_case_is_for_the_choice_each_package_has_one_row(tmp_path, for_the_choice):
-    """Of the design that `explain` names."""
+    """The row of the design that `explain` names."""
     assert main(["compare", "--json", str(tmp_path / "r.json")]) == 0
     rows = records.read_json(tmp_path / "r.json")
     by_case = {}
@@ -310,9 +310,9 @@ def test_quiet_says_failures_and_the_counts(gemv_does, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")  # makes a terminal of standard error for rich, which draws bars
     gemv_does(wrong_element)
     assert main([*GEMV, "--quiet"]) == 1
-    told = capsys.readouterr()
-    out = told.out.splitlines()
-    assert told.err == ""
+    printed = capsys.readouterr()
+    out = printed.out.splitlines()
+    assert printed.err == ""
     assert [line.partition(":")[0] for line in out[:-1]] == ["FAILED"] * 4 and out[-1].startswith("8 rows, 4 ok, 4 failed")
 
 

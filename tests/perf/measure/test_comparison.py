@@ -172,7 +172,7 @@ def test_no_ratio_to_a_wrong_torch(timed, monkeypatch):
 
 
 def test_a_thorough_comparison_has_all_of_torch_s_ways_and_names_kernels(timed, monkeypatch):
-    """Of a wrong row of torch, too: whose kernel it is, is what one wants to know."""
+    """A wrong row of torch, too, as one wants to know whose kernel it is."""
     more = ("wrong", lambda *args, out, **kwargs: out.zero_(), True), ("refuses", refuses, True)
     monkeypatch.setitem(comparison.ways.WAYS, "gemv", (*baselines.BASELINES["gemv"], *more))
     monkeypatch.setattr(comparison.profiled, "kernels", lambda call: call() or [call.func.__self__.record.design])
@@ -242,15 +242,15 @@ def test_a_lost_gpu_differs_from_a_failed_run(timed, monkeypatch):
 )
 def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, calls, copies, warm):
     """Each call has operands of its own, equal and with the same strides. Rotating ones are twice L2's size before one is read
-    again, and beside them run copies of memory that move as many bytes."""
+    again, and copies of memory run with them that move as many bytes."""
     size, runs_of = 4 * (64 * 32 + 32), {}
 
     def interleaved(runs, clock, seed, warm, check):
         runs_of.update(runs)
-        told.append(warm)
+        warmed.append(warm)
         return {name: took(1.0, calls=len(calls)) for name, (_, calls) in runs.items()}
 
-    told = []
+    warmed = []
     monkeypatch.setattr(timing, "interleaved", interleaved)
     monkeypatch.setattr(timing, "in_a_row", lambda runs, clock: calls)
     monkeypatch.setattr(Target, "live", lambda device: Target.named("h200"))
@@ -258,7 +258,7 @@ def test_the_operands_of_calls_in_a_row(monkeypatch, gemv_does, cache, calls, co
     compared = Comparison("smoke", 0, ["stand_in"], torch.device("cpu"))
     compared._clock = types.SimpleNamespace(l2_bytes=size)
     compared.run(replace(gemv(64, 32, a="pitched"), cache=cache))
-    assert told == [warm] and all(r.ok for r in compared.records)
+    assert warmed == [warm] and all(r.ok for r in compared.records)
     for i, record in enumerate(compared.records):
         read = [call.args[0] for call in runs_of[i][1]]
         assert len(read) == record.calls == (20 if cache == "resident" else copies[i])

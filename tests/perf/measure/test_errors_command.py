@@ -41,7 +41,7 @@ def test_every_mode_is_measured_and_refusals_are_reported(monkeypatch, triton_on
 
 @pytest.mark.parametrize("package", ("tritonkernels", "cuda_reference"))
 def test_a_mode_is_measured_by_a_design_that_multiplies_in_it(package):
-    """Of a small product a call that names no design gets one in IEEE arithmetic."""
+    """For a small product a call that names no design gets one in IEEE arithmetic."""
     library, h200 = trial.library(package), Target.named("h200")
     a = torch.empty(96, 96, device="meta")
     for mode in errors.MODES:
@@ -54,8 +54,8 @@ def test_a_mode_is_measured_by_a_design_that_multiplies_in_it(package):
 
 
 def rows():
-    told = {"environment": record().environment | {"device": "a GPU", "date": "2026-01-02T", "triton": "3.6", "cuda": "13"}}
-    common = {"shape": [4, 4, 8], "design": "planes", "backend": "gpu", "ok": True, **told}
+    facts = {"environment": record().environment | {"device": "a GPU", "date": "2026-01-02T", "triton": "3.6", "cuda": "13"}}
+    common = {"shape": [4, 4, 8], "design": "planes", "backend": "gpu", "ok": True, **facts}
     ours, torchs = ({"implementation": x, "precision": y, **common} for x, y in (("triton", "fp16x3"), ("torch", "ieee")))
     one = errors.Errors("normal", worst=1.25e-7, of_result=2e-6, **ours)
     refused = errors.Errors("inner products of condition 1e+04", refused=0.5, **ours)

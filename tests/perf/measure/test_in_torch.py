@@ -52,7 +52,7 @@ def test_host_times_are_of_the_same_computation():
 
 @thorough
 def test_all_times_are_taken(monkeypatch):
-    """Of tiny models, call by call; a GPU's graphs are stood in for."""
+    """Times of tiny models, call by call; a GPU's graphs are stood in for."""
     for name, value in {"SIZE": 16, "CALLS": 2, "ROUNDS": 2, "SECONDS": 0.0}.items():
         monkeypatch.setattr(in_torch, name, value)
     resnet = in_torch._example("resnet")

@@ -67,7 +67,7 @@ def test_without_records_there_is_nothing(tmp_path):
 
 
 def test_a_forward_alone_has_its_row(tmp_path):
-    """Of decoding no training step is measured; where no graph could be captured, the cell is empty."""
+    """For decoding no training step is measured; where no graph could be captured, the cell is empty."""
     eager = {name: {"eager": way(100)} for name in ("torch", "triton")}
     headings, body = next(models.tables([dataclasses.asdict(row("forward", 80, times=eager))]))[1:]
     assert body[0][headings.index("forward, graph") :] == ["-", "1.00", "-", "-"]

@@ -300,14 +300,14 @@ def test_layers_are_marked_in_both_directions(ours):
 
 
 # The command.
-class Told:
+class Scripted:
     """A worker whose process may die."""
 
     made = ()
 
     def __init__(self, work):
         self.work, self.answer, self.ended = work, None, False
-        Told.made = (*Told.made, self)
+        Scripted.made = (*Scripted.made, self)
 
     def give(self, task):
         self.answer = ("died", "its process ended with status -11") if self.work.key == "attention" else ("done", self.do(task))
@@ -323,21 +323,21 @@ class Told:
 
 
 @pytest.fixture
-def told(monkeypatch):
-    Told.made = ()
-    monkeypatch.setattr(command.workers, "Worker", Told)
+def scripted(monkeypatch):
+    Scripted.made = ()
+    monkeypatch.setattr(command.workers, "Worker", Scripted)
     monkeypatch.setattr(command.workers, "wait", lambda found, seconds: list(found))
 
 
-def test_a_model_that_dies_leaves_the_others(told):
+def test_a_model_that_dies_leaves_the_others(scripted):
     found = list(command.measured([("convolutional", "bf16"), ("attention", "bf16")], ["triton"], None, time.monotonic() + 99))
     assert {row.model: row.ok for row in found} == {"convolutional": True, "attention": False}
-    assert "status -11" in next(row.message for row in found if not row.ok) and all(worker.ended for worker in Told.made)
+    assert "status -11" in next(row.message for row in found if not row.ok) and all(worker.ended for worker in Scripted.made)
 
 
-def test_what_the_time_is_too_short_for_is_named(told):
+def test_what_the_time_is_too_short_for_is_named(scripted):
     (row,) = command.measured([("convolutional", "bf16")], ["triton"], None, time.monotonic() + command.LEAST_S - 1)
-    assert row.ok is None and row.message == "the time was up" and not Told.made
+    assert row.ok is None and row.message == "the time was up" and not Scripted.made
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
@@ -347,7 +347,7 @@ def test_what_is_not_installed_is_named(monkeypatch):
     assert row.ok is None and "tritonkernels[models]" in row.message
 
 
-def test_a_run_goes_on_where_the_last_one_ended(told, tmp_path, monkeypatch, capsys):
+def test_a_run_goes_on_where_the_last_one_ended(scripted, tmp_path, monkeypatch, capsys):
     path = tmp_path / "models.json"
     origin = {"commit": "a", "device": "X1", "torch": "2", "triton": "3"}
     monkeypatch.setattr(command, "environment", lambda *_: origin)
@@ -357,12 +357,12 @@ def test_a_run_goes_on_where_the_last_one_ended(told, tmp_path, monkeypatch, cap
     row = one.Row("convolutional", "T", "bf16", "s", "forward", ok=True, replaced={"triton": 1}, environment=origin)
     records.write_json(path, [row])
     assert command.main(options, None) == 1  # attention dies
-    assert [worker.work.key for worker in Told.made] == ["attention"]
+    assert [worker.work.key for worker in Scripted.made] == ["attention"]
     assert [row["ok"] for row in json.loads(path.read_text())["records"]] == [True, False]
     origin["commit"] = "b"
-    Told.made = ()
+    Scripted.made = ()
     command.main(options, None)
-    assert {worker.work.key for worker in Told.made} == {
+    assert {worker.work.key for worker in Scripted.made} == {
         "convolutional",
         "attention",
     } and "status -11" in capsys.readouterr().out

@@ -45,14 +45,14 @@ class FakeWorker:
         names = [name for name, _ in task.contenders]
         crew.log.append(("trial", task.shape.case, names, crew.time))
         for i, name in enumerate(names):
-            self.events.append((crew.time, "told", i))
+            self.events.append((crew.time, "news", i))
             if name in crew.hangs:
                 return
             if name in crew.dies:
                 self.events.append((crew.time + TRIAL_S, "died", "gone"))
                 return
         found = {"torch": ["matmul", 1.0], "times": [[n, {}, 1.0, 0.01] for n in names], "wrong": [], "failed": []}
-        self.events += [(crew.time, "told", None), (crew.time + TRIAL_S, "done", found)]
+        self.events += [(crew.time, "news", None), (crew.time + TRIAL_S, "done", found)]
 
     def receive(self):
         return self.events.popleft()[1:]
@@ -168,8 +168,8 @@ def test_a_real_process_that_crashes_says_so():
         while len(heard[steady]) + len(heard[crashing]) < 4:
             for worker in workers.wait([w for w in heard if len(heard[w]) < 2], 60):
                 heard[worker].append(worker.receive())
-        assert heard[steady] == [("told", "one"), ("done", "one done")]
-        assert heard[crashing] == [("told", "crash"), ("died", "its process ended with status 7")]
+        assert heard[steady] == [("news", "one"), ("done", "one done")]
+        assert heard[crashing] == [("news", "crash"), ("died", "its process ended with status 7")]
         assert workers.wait([steady], 0) == []
     finally:
         steady.end(), crashing.end()

@@ -109,7 +109,7 @@ def test_the_leaders_may_be_of_one_kind(package):
 
 
 def test_each_shape_has_random_configs_of_its_own():
-    """Of every design sooner or later."""
+    """Configs of every design sooner or later."""
     plans = [plan_of(n, "cuda_reference") for n in range(1024, 4096, 64)]
     drawn = [str(sorted(map(str, plan[-2:]))) for plan in plans]
     assert len(set(drawn)) > len(drawn) // 2
@@ -133,13 +133,13 @@ def test_every_contender_has_launches_to_build(package):
 @pytest.fixture
 def gpu(monkeypatch):
     """measured(each, **designs): what measure finds on a simulated GPU, and what it tells."""
-    gpu, told = SimulatedGpu(noise=0.01), []
+    gpu, heard = SimulatedGpu(noise=0.01), []
 
     def measured(**designs):
         served = library(gpu, **designs)
         monkeypatch.setattr(trial, "library", lambda package: served)
         monkeypatch.setattr(trial, "_clock", lambda device: gpu)
-        return trial.measure(trial.plan(shape(cases.gemv(64, 48)), "tritonkernels", shapes.H200, 10), told.append), told
+        return trial.measure(trial.plan(shape(cases.gemv(64, 48)), "tritonkernels", shapes.H200, 10), heard.append), heard
 
     measured.work = gpu.work
     return measured
@@ -160,15 +160,15 @@ def test_a_disturbed_run_does_not_make_a_fast_one_hopeless(gpu, at):
 
 
 def test_times_are_medians_and_a_hopeless_one_has_few_samples(gpu):
-    found, told = gpu(slow=[(900 * US, right)], fast=[(100 * US, right), (130 * US, right)])
+    found, heard = gpu(slow=[(900 * US, right)], fast=[(100 * US, right), (130 * US, right)])
     times = {(design, config["number"]): (us, spread) for design, config, us, spread in found["times"]}
     assert times["fast", 0] == (pytest.approx(100, rel=0.05), pytest.approx(0, abs=0.05))
     assert times["fast", 1][0] == pytest.approx(130, rel=0.05) and times["fast", 1][1] is not None
     assert times["slow", 0] == (pytest.approx(900, rel=0.1), pytest.approx(0, abs=0.05))
     assert (
         found["torch"][0] == "addmv"
-        and sorted(told[:-1]) == [0, 1, 2]
-        and told[-1] is None
+        and sorted(heard[:-1]) == [0, 1, 2]
+        and heard[-1] is None
         and not found["wrong"] + found["failed"]
     )
 
@@ -306,8 +306,8 @@ def test_a_wrong_contender_is_reported_and_fails_the_command(tmp_path, capsys):
             return what, found
 
     assert run(sweep_gemm(1), {"gemm": writer(tmp_path / "gemm.jsonl")}, Wrong) == 1
-    told = capsys.readouterr().out
-    assert "WRONG: tritonkernels.gemm, scientific: tiled" in told and "error 0.5 above the bound" in told
+    heard = capsys.readouterr().out
+    assert "WRONG: tritonkernels.gemm, scientific: tiled" in heard and "error 0.5 above the bound" in heard
 
 
 def test_a_fault_is_reported_and_fails_the_command(tmp_path, capsys):

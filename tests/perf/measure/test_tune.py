@@ -35,8 +35,8 @@ def run(again=False, cases=CASES, budget=60.0, ship=False):
 
 def test_each_case_is_tuned_once(served, capsys):
     assert run() == 0
-    told = capsys.readouterr().out
-    assert "2 tuned, 0 were in the table, 0 failed" in told and told.count("fast number=0") == 2 and "2.0" in told
+    printed = capsys.readouterr().out
+    assert "2 tuned, 0 were in the table, 0 failed" in printed and printed.count("fast number=0") == 2 and "2.0" in printed
     served.tuned = UserTable()  # a new process
     assert run() == 0
     assert "0 tuned, 2 were in the table, 0 failed" in capsys.readouterr().out
@@ -56,8 +56,8 @@ def test_ctrl_c_shows_and_keeps_the_cases_before_it(served, capsys, monkeypatch)
     done = []
     monkeypatch.setattr(tuner, "tune", tune_)
     assert run() == 130
-    told = capsys.readouterr().out
-    assert "fast number=0" in told and "Stopped by Ctrl-C at tritonkernels.gemv 200x16" in told and "1 tuned" in told
+    printed = capsys.readouterr().out
+    assert "fast number=0" in printed and "Stopped by Ctrl-C at tritonkernels.gemv 200x16" in printed and "1 tuned" in printed
     monkeypatch.setattr(tuner, "tune", whole)
     assert run() == 0
     assert "1 tuned, 1 were in the table" in capsys.readouterr().out
@@ -82,8 +82,8 @@ def test_what_is_shipped_is_chosen_where_the_user_has_nothing(served, tmp_path, 
     served.tuned, served.shipped = UserTable(), ShippedTable(tmp_path)
     monkeypatch.setenv("TRITONKERNELS_TUNING", str(tmp_path / "none.json"))
     for m, n in ((64, 48), (200, 16)):
-        told = served.explain("gemv", torch.randn(m, n), torch.randn(n))
-        assert (told["design"], told["chosen_by"]) == ("fast", "shipped table")
+        printed = served.explain("gemv", torch.randn(m, n), torch.randn(n))
+        assert (printed["design"], printed["chosen_by"]) == ("fast", "shipped table")
 
 
 def test_a_table_that_cannot_be_shipped_ends_it(served, tmp_path, capsys):
@@ -91,8 +91,8 @@ def test_a_table_that_cannot_be_shipped_ends_it(served, tmp_path, capsys):
     served.shipped.path("h200").parent.mkdir()
     served.shipped.path("h200").write_text("{")
     assert run(ship=True) == 1
-    told = capsys.readouterr().out
-    assert told.count("FAILED") == 1 and "the shipped table cannot be written" in told and "1 tuned" in told
+    printed = capsys.readouterr().out
+    assert printed.count("FAILED") == 1 and "the shipped table cannot be written" in printed and "1 tuned" in printed
 
 
 def test_refusals_and_failures_are_named_and_counted(served, capsys, monkeypatch):
@@ -102,8 +102,8 @@ def test_refusals_and_failures_are_named_and_counted(served, capsys, monkeypatch
     served.misses = lambda target: None
     monkeypatch.setenv("TRITONKERNELS_TUNING", "off")
     assert run() == 1
-    told = capsys.readouterr().out
-    assert told.count("FAILED") == 1 and "TRITONKERNELS_TUNING is off" in told, "no other case could be kept either"
+    printed = capsys.readouterr().out
+    assert printed.count("FAILED") == 1 and "TRITONKERNELS_TUNING is off" in printed, "no other case could be kept either"
 
 
 def test_a_file_of_shapes(tmp_path):

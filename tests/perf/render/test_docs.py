@@ -31,8 +31,8 @@ def folder(monkeypatch, tmp_path):
 def test_check_names_what_is_out_of_date_and_writes_nothing(folder, capsys, monkeypatch):
     monkeypatch.setattr(plot, "available", lambda: False)
     assert main(["docs", "--check"]) == 1
-    told = [f"out of date: {name}" for name in ("charts/left.svg", "gemm/drawing.svg", "page.md")]
-    assert capsys.readouterr().out.splitlines() == told
+    stale = [f"out of date: {name}" for name in ("charts/left.svg", "gemm/drawing.svg", "page.md")]
+    assert capsys.readouterr().out.splitlines() == stale
     assert (folder / "page.md").read_text() == "old"
 
 

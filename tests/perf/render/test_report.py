@@ -150,7 +150,7 @@ def test_their_tags_are_balanced_and_each_link_leads_somewhere(pages):
             assert "=" in fragment or fragment in ("", *other.ids), f"{name}: {reference}"
 
 
-def told(page):
+def shown_on(page):
     """(GPU, group, case, package, us, ratio to torch, origin) of each result in a page's data, in their order."""
     data = page.data
     for number, package, _, us, ratio, _, origin, *_ in data["results"]:
@@ -169,7 +169,7 @@ def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(pages,
             *pages["origins"].rows[f"{gpu}/{origin}"][1:7],
         )
         for op, page in of_ops.items()
-        for own, group, name, package, us, ratio, origin in told(page)
+        for own, group, name, package, us, ratio, origin in shown_on(page)
         if own == gpu
     )
     names = ("device", "date", "commit", "torch", "triton", "cuda")
@@ -182,7 +182,7 @@ def test_every_number_is_that_of_the_records_and_says_where_it_comes_from(pages,
 
 def test_results_begin_with_the_slowest_beside_torch(of_ops):
     for page in of_ops.values():
-        ratios = [ratio for *_, ratio, _ in told(page)]
+        ratios = [ratio for *_, ratio, _ in shown_on(page)]
         known = [ratio for ratio in ratios if ratio is not None]
         assert known == sorted(known) and ratios[: len(known)] == known
 
@@ -294,7 +294,7 @@ def test_the_index_begins_with_the_classes(tmp_path):
     page = Page(text)
     assert [row[0] for row in page.rows.values() if row[0] in CLASSES] == [first.name, second.name]
     assert page.data["goals"] == [first.worst, second.worst]
-    assert [row[1:6] for row in told(page)] == [
+    assert [row[1:6] for row in shown_on(page)] == [
         (first.name, f"{first.name}: one", "Triton", 2000, 0.5),
         (second.name, f"{second.name}: three", "CUDA", 800, 1.25),
         (first.name, f"{first.name}: two", "Triton", 500, 2.0),
@@ -409,7 +409,7 @@ def test_the_script_filters_sorts_and_draws(browse, of_ops):
     drawn = Page(shown)
     own = [
         (us, name)
-        for gpu, group, name, package, us, *_ in told(page)
+        for gpu, group, name, package, us, *_ in shown_on(page)
         if (gpu, package) == ("h200", "CUDA") and "long K" in group
     ]
     rows = [cells for cells in drawn.rows.values() if len(cells) == 7][1:]

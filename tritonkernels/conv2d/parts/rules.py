@@ -63,12 +63,6 @@ def asked(same, padding, **arguments):
 
 
 # Batches: images of one convolution where filters are shared, else groups of one.
-def as_images(t, dim):
-    """(batch * N, ...) of images (N, C, H, W) or (C, H, W), and what they were without the batch."""
-    t = front(t, dim)
-    return t.flatten(0, 1) if t.ndim == 5 else t
-
-
 def as_groups(t, dim, size, at):
     """A batch of tensors side by side along their dimension `at`, counted without the batch."""
     t = front(t, dim) if dim is not None else t.expand(size, *t.shape)

@@ -8,7 +8,6 @@ TILE = 4, 8  # outputs of `direct`
 BIG_TILE = 16, 64  # of `register_blocked`
 STAGED_BYTES = 48 * 1024  # shared memory of a block on every architecture
 MOST_TAPS = 16  # of a row, which Triton's `register_blocked` unrolls
-MOST_CHANNELS = 16  # output channels that a block of `register_blocked` holds
 COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
 COLUMN_ROWS = 24  # of inputs that a run of its outputs meets, unrolled
 

@@ -46,7 +46,7 @@ def count_tiles(problem, tile):
 
 
 def work_of_tiles(problem, config, target, steps):
-    """Of a kernel whose programs are tiles of outputs, with so many trips to memory."""
+    """The work of a kernel whose programs are tiles of outputs, with so many trips to memory."""
     tile, threads = config.kwargs, target.warp_size * config.num_warps
     rows, cols, channels = tile["BLOCK_P"], tile["BLOCK_Q"], tile["BLOCK_K"]
     registers = min(255, 32 + rows * cols * channels // threads)

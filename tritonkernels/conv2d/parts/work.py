@@ -14,7 +14,7 @@ def whole(size):
 
 
 def unit(problem):
-    """Of the CUDA cores."""
+    """The unit of the CUDA cores that computes it."""
     return "fp64" if problem.dtype == torch.float64 else "ieee"
 
 
@@ -49,7 +49,7 @@ def of_outputs(problem, target, blocks, threads, piece, channels, steps, outputs
     written = min(channels, problem.k)
     inputs = touched(problem, height, width, of_group * -(-channels // per_group), problem.c)
     results = touched(problem, min(rows, problem.p), min(cols, problem.q), written, problem.k)
-    if image > target.l2_bytes:  # it is read anew for other output channels
+    if image > target.l2_bytes:  # it is read again for other output channels
         size += (-(-per_group // channels) - 1) * problem.n * problem.groups * image
     return Work(
         blocks,

@@ -30,7 +30,7 @@ def splits_for(problem, target, tiles, step, per_sm):
 
 
 def near(splits):
-    """That number of splits, then half and twice as many."""
+    """The given number of splits, then half and twice as many."""
     return dict.fromkeys((splits, max(1, splits // 2), min(2 * splits, MOST_SPLITS)))
 
 

@@ -24,12 +24,12 @@ def is_packed(config):
 
 
 def _numbers(config):
-    """Of a config of either package, without warps and stages."""
+    """The numbers of a config of either package, without warps and stages."""
     return config if isinstance(config, dict) else config.kwargs
 
 
 def may_pack(design, packs, made, rows_of):
-    """The design with configs beside its own that first pack operands.
+    """The design with further configs, which first pack operands.
 
     packs    problem -> those that are packed, of "a" and "b"; configs with PACKED are for problems that have such
     made     (config, numbers) -> the config with these numbers instead of its own, the same object for the same ones

@@ -5,7 +5,7 @@ import functools
 from ...config import config_of
 from ...integers import ceil_div
 
-# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: at most 64 accumulators per thread beside the fragments of A and B
+# (BLOCK_M, BLOCK_N, BLOCK_K, num_warps), biggest first: at most 64 accumulators a thread, which also holds fragments of A and B
 TILES = ((128, 128, 16, 8), (128, 64, 16, 4), (64, 128, 16, 4), (64, 64, 32, 4), (32, 64, 32, 4), (32, 32, 32, 4))
 
 

@@ -26,7 +26,7 @@ def counts_for(tiles, powers, problem, block_k, target):
 
 
 def splits_that_fill(tiles, k, programs):
-    """So many splits that the pieces of all tiles fill one wave of programs, two or three, or as have LEAST products each, but
+    """Numbers of splits whose pieces of all tiles fill one wave of programs, two or three, or have LEAST products each, but
     only if that takes less time than fewer: in shares of what a program does for a whole tile."""
     fewest = ceil_div(tiles, programs)
     for waves in (1, 2, 3):
@@ -42,12 +42,12 @@ def few_blocks(blocks, target):
 
 
 def without_empty(splits, slices):
-    """So many splits, or the fewer ones that so many slices make, the same number each but for the last."""
+    """The number of splits, or the fewer that so many slices make, with the same number of slices each but for the last."""
     return ceil_div(slices, ceil_div(slices, min(splits, slices)))
 
 
 def at_once(splits, sums, threads, itemsize=4):
-    """Of how many splits so many threads of a Triton program read the sums of a tile, or of some rows of it, together."""
+    """How many splits the threads of a Triton program read at once, to add up the sums of a tile or of some of its rows."""
     return min(splits, max(1, 4 * MOST_UNDER_WAY * threads // (sums * itemsize)))
 
 

@@ -28,7 +28,7 @@ def of_packed_tiles(tile):
 
 
 def of_splits(tile, splits, one_by_one=int):
-    """Of splits(problem, config) parts of K, which the last block of a tile to arrive adds up: one_by_one(parts) in turn."""
+    """The work of splits(problem, config) parts of K; the last block of a tile adds them up, one_by_one(parts) in turn."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
@@ -53,7 +53,7 @@ def last_adds(kernel, problem, t, parts, tiles, share=1):
 
 
 def of_streams(tile):
-    """Of tiles of which the last ones are shared to the slice; a second kernel adds up those that are cut."""
+    """The work of tiles whose last ones are shared to the slice; a second kernel adds up the cut ones."""
     tile_of = kept(tile)
 
     def work(problem, config, target):

@@ -123,7 +123,7 @@ def launches(problem, config, a, x, y, scale, out):
 
 
 def work(problem, config, target):
-    """Of row_tile_kernel, and of split_n's over several splits."""
+    """The work of row_tile_kernel, and of split_n's over several splits."""
     tile, width = config.kwargs, row_vector(problem)
     shape = target.warp_size * config.num_warps, tile["BLOCK_M"], tile["LANES"], width, tile["UNROLL"], tile.get("SPLITS", 1)
     return (along_rows(problem, *shape),)

@@ -53,7 +53,7 @@ def along_columns(problem, threads, lanes, depth, width, unroll, splits):
 
 
 def _work(problem, blocks, threads, rows, columns, of_a, rounds, splits, padded, in_flight):
-    """Of blocks that fetch `of_a` bytes of A for `rows` sums of `padded` products, and keep `in_flight` bytes of a thread in
+    """The work of blocks that fetch `of_a` bytes of A for `rows` sums of `padded` products. A thread keeps `in_flight` bytes in
     registers. The last of several splits adds their sums."""
     x_size, m = problem.dtype.itemsize, problem.m
     of_x = columns * x_size * (1 if problem.x_shared or rows <= m else min(problem.batch, -(-rows // max(1, m))))

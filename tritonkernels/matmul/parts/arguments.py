@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """Of epilogue.py, with the scales, C and bias. ACTIVATION is a constant."""
+    """What epilogue.py takes with the scales, C and bias. ACTIVATION is a constant."""
 
     alpha: Any
     beta: Any

@@ -60,7 +60,7 @@ def _tile_product(
     """The sum over the first `length` of K of the tile at (row, col).
 
     Doubles that come in words across K are read before the next slice is asked for. Others would take more registers than three
-    blocks of an SM have, or beside the sums of larger tiles than there are.
+    blocks of an SM have, or than the sums of larger tiles leave.
     """
     STAGES: gl.constexpr = how.STAGES
     DTYPE: gl.constexpr = a.ptr.dtype.element_ty

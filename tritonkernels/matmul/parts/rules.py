@@ -12,7 +12,7 @@ ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functio
 
 
 def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
-    """Of products without scales: those of fp8 have none."""
+    """The gradients of products without scales: with scales, in fp8, there are none."""
     a_shape, b_shape, options = forms["a"].shape, forms["b"].shape, {"alpha": alpha, "precision": precision}
     rows = grad if len(b_shape) > 1 else grad[..., None]
     rows = (rows if len(a_shape) > 1 else rows[..., None, :]).to(forms["a"].dtype)  # of the product of matrices

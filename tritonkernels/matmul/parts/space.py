@@ -120,7 +120,7 @@ def good_tiles(problem, target):
 
 
 def tiles_with_room(problem, target):
-    """Those that leave registers for the addresses of a workspace: at most 64 accumulators, on 4 warps fewer."""
+    """Tiles that leave registers for the addresses of a workspace: at most 64 accumulators, on 4 warps fewer."""
     tiles = good_tiles(problem, target)
     return [t for t in tiles if t[0] * t[1] <= (64 * 64 if t[3] == 4 else 128 * 128)]
 
@@ -163,7 +163,7 @@ def _of_tiles(tiles, itemsize, maxnreg, *constants):
 
 
 def tiled_configs(problem, target, tiles):
-    """Of a program per tile."""
+    """The configs of a program per tile."""
     for pack in packings(problem, target):
         waits = (problem.b_layout == "col" or pack["PACK_B"]) and two_warpgroups_wait(problem, target)
         chosen = [tile for tile in tiles if not (waits and tile[3] != 4)]
@@ -171,7 +171,7 @@ def tiled_configs(problem, target, tiles):
 
 
 def packs_of(problem, config):
-    """Which operands a design packs whose configs say it."""
+    """Which operands a design packs, where its configs say so."""
     return config.kwargs["PACK_A"], config.kwargs["PACK_B"]
 
 

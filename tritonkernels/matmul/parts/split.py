@@ -32,7 +32,7 @@ from .schemes import SCHEMES, of_batch, room
 
 
 class Planes(NamedTuple):
-    """Of rows along K, contiguous and padded: (PLANES, BATCH, R, padded_k)."""
+    """The planes of rows along K, contiguous and padded: (PLANES, BATCH, R, padded_k)."""
 
     ptr: Any
     plane: Any

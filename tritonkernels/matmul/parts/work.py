@@ -50,8 +50,8 @@ def of_tiles(tile, packs=as_they_lie):
 
 
 def of_splits(tile, packs=as_they_lie, alone=None, rows=1, second=None):
-    """Of `splits` parts of K, which the last block of a tile adds up: in groups if they are many, or one by one up to `alone`
-    bytes of them, above which a second kernel does it, whose blocks take `rows` rows, or which is second(problem, splits)."""
+    """The work of `splits` parts of K, which the last block of a tile adds up: in groups if they are many, or one by one up to
+    `alone` bytes, above which a second kernel does it, whose blocks take `rows` rows, or which is second(problem, splits)."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
@@ -86,8 +86,8 @@ def _adding(kernel, tile, in_groups):
 
 
 def of_streams(tile, packs, rows=None, sharers=None):
-    """Of tiles of which the last ones are shared to the slice, by all programs or sharers(problem, config) of them. Those that
-    are cut are added up by a second kernel, whose blocks take `rows` rows, or by the last of their own blocks."""
+    """The work of tiles whose last ones are shared to the slice, by all programs or sharers(problem, config) of them. Cut tiles
+    are added up by a second kernel, whose blocks take `rows` rows, or by the last of their own blocks."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
@@ -114,8 +114,8 @@ def of_streams(tile, packs, rows=None, sharers=None):
 
 
 def of_planes(tile, in_groups):
-    """Of fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range. The sums of
-    several splits of K are added up as `_adding` says."""
+    """The work with fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range. Sums
+    of several splits of K are added up as `_adding` says."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
