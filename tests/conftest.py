@@ -18,13 +18,16 @@ import torch
 
 LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
+    "left_to_test": "Left to `make test`: {} tests",
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
 }
 COUNTS = pytest.StashKey[dict]()
+COLLECTED = pytest.StashKey[dict]()  # {case: whether `make test` has it}, of all files that were collected
 
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every case of every test, as `make test-all`")
+    parser.addoption("--core", action="store_true", help="few cases of every test, as `make test-core`")
     parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
@@ -49,19 +52,32 @@ def pytest_collection():
         gc.enable()
 
 
-@pytest.hookimpl(trylast=True)  # after -k and -m: what they leave out is not counted
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    kept, counts = [], config.stash[COUNTS]
+    """Before and after -k and -m: what they leave out is not counted, but known."""
+    config.stash[COLLECTED] = {item.nodeid: holds(item, "short") for item in items if holds(item, "only")}
+    yield
+    choose(config, items)
+
+
+def choose(config, items):
+    kept, counts, cases = [], config.stash[COUNTS], config.stash[COLLECTED]
     everything, has_gpu = config.getoption("all"), torch.cuda.is_available()
     for item in items:
-        if not holds(item, "only"):
+        if item.nodeid not in cases:
             continue
-        if not everything and not holds(item, "short"):
+        if not everything and not cases[item.nodeid]:
             counts["left_to_all"] += 1
         elif item.get_closest_marker("gpu") and not has_gpu:
             counts["gpu_tests_not_run"] += 1
         else:
             kept.append(item)
+    if config.getoption("core"):
+        from tests import core
+
+        counts["left_to_test"] = len(kept)
+        kept = core.chosen(kept)
+        counts["left_to_test"] -= len(kept)
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = long_ones_early(kept, getattr(config, "workerinput", {}).get("workercount", 1))

@@ -2,23 +2,20 @@
 
 import functools
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
+from tests import children
 from tests.concurrency.calls import COMBINING, digest
 from tests.harness import DEVICES, available_on, designs, short
-
-ROOT = Path(__file__).parents[2]
 
 
 @functools.cache
 def of_another_process(device, *names):
-    command = [sys.executable, "-m", "tests.concurrency.calls", device, *names]
-    return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=280, check=True).stdout)
+    run = children.run("-m", "tests.concurrency.calls", device, *names)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
 
 
 @pytest.fixture

@@ -1,0 +1,48 @@
+"""Programs in processes of their own that have torch from the start: forked from one that imported it, which takes seconds.
+
+Nothing is called at their exit, and what torch reads from the environment on import was read before theirs was set.
+"""
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch"])
+
+
+def run(*command, timeout=280, **environment):
+    """As subprocess.run of Python with these arguments: -c PROGRAM, or -m MODULE, and more for it."""
+    sys.audit("subprocess.Popen", sys.executable, command, str(ROOT), environment)  # another Python, for those who listen
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("stdout", "stderr")]
+        child = FORKS.Process(target=_become, args=(tuple(map(str, command)), dict(os.environ) | environment, *files))
+        child.start()
+        child.join(timeout)
+        if child.is_alive():
+            child.kill()
+            child.join()
+            raise subprocess.TimeoutExpired(command, timeout)
+        return subprocess.CompletedProcess(command, child.exitcode, *(file.read_text() for file in files))
+
+
+def _become(command, environment, *files):
+    for number, file in enumerate(files, start=1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(ROOT)
+    kind, what, *arguments = command
+    sys.path.insert(0, str(ROOT))
+    sys.argv = [kind, *arguments]
+    if kind == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
