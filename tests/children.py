@@ -17,12 +17,12 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["torch"])
 
 
-def run(*command, timeout=280, **environment):
-    """As subprocess.run of Python with these arguments: -c PROGRAM, or -m MODULE, and more for it."""
-    sys.audit("subprocess.Popen", sys.executable, command, str(ROOT), environment)  # another Python, for those who listen
+def run(*command, env=os.environ, cwd=ROOT, timeout=280):
+    """As subprocess.run of Python with these arguments: -c PROGRAM, -m MODULE or FILE, and more for it."""
+    sys.audit("subprocess.Popen", sys.executable, command, str(cwd), env)  # another Python, for those who listen
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("stdout", "stderr")]
-        child = FORKS.Process(target=_become, args=(tuple(map(str, command)), dict(os.environ) | environment, *files))
+        child = FORKS.Process(target=_become, args=(tuple(map(str, command)), dict(env), cwd, *files))
         child.start()
         child.join(timeout)
         if child.is_alive():
@@ -32,17 +32,20 @@ def run(*command, timeout=280, **environment):
         return subprocess.CompletedProcess(command, child.exitcode, *(file.read_text() for file in files))
 
 
-def _become(command, environment, *files):
+def _become(command, environment, folder, *files):
     for number, file in enumerate(files, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(ROOT)
-    kind, what, *arguments = command
+    os.chdir(folder)
     sys.path.insert(0, str(ROOT))
-    sys.argv = [kind, *arguments]
+    kind, *sys.argv = command
     if kind == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        program, sys.argv[0] = sys.argv[0], kind
         sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+        exec(compile(program, "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        sys.argv.insert(0, kind)
+        runpy.run_path(kind, run_name="__main__")

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import os
 
 import pytest
 import torch
@@ -367,7 +368,7 @@ def test_errors_are_those_of_the_call(file, monkeypatch):
 
 def test_what_is_built_ahead_is_what_is_launched(tmp_path):
     """Else the tuner would compile each candidate a second time, within the budget and one after the other."""
-    run = children.run("-m", "tests.choice.fake_build", TRITON_CACHE_DIR=str(tmp_path))
+    run = children.run("-m", "tests.choice.fake_build", env=os.environ | {"TRITON_CACHE_DIR": str(tmp_path)})
     assert run.returncode == 0, run.stderr
     compared, again, found, others = json.loads(run.stdout)
     assert compared > 100 and not again

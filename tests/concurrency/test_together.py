@@ -1,5 +1,7 @@
 """Threads that concurrently call different designs and shapes of both packages, with cold and warm caches."""
 
+import os
+
 from tests import children
 from tests.concurrency.calls import COMBINING
 from tests.harness import runnable_designs
@@ -9,8 +11,8 @@ INTERPRETED = ("tritonkernels-gemm-rasterized", "tritonkernels-gemv-vectorized",
 
 
 def run(*designs, **environment):
-    environment = {"TRITONKERNELS_BACKEND": "interpreter"} | environment
-    done = children.run("-m", "tests.concurrency.together", *designs, **environment)
+    environment = os.environ | {"TRITONKERNELS_BACKEND": "interpreter"} | environment
+    done = children.run("-m", "tests.concurrency.together", *designs, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("interpreter") <= 1, "the backend is chosen once, and announced once"
 

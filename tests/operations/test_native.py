@@ -1,6 +1,7 @@
 """Repeated calls without Python give the same bits, and leave what is not for them to Python, with nothing done."""
 
 import gc
+import os
 import sys
 import threading
 import weakref
@@ -444,6 +445,6 @@ def test_it_is_built_in_the_background(tmp_path, setting, source, told):
         (tmp_path / "repeat.cpp").write_text(source)
         elsewhere = f"native.SOURCE = pathlib.Path({str(tmp_path)!r}, 'repeat.cpp')"
         program = f"import pathlib\nfrom tritonkernels import native\n{elsewhere}\n{program}"
-    run = children.run("-c", program, TRITONKERNELS_NATIVE=setting)
+    run = children.run("-c", program, env=os.environ | {"TRITONKERNELS_NATIVE": setting})
     assert run.stdout.split() == [told, "True"], run.stdout + run.stderr
     assert ("stay in Python" in run.stderr) == bool(source)
