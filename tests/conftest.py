@@ -4,6 +4,7 @@
 import functools
 import gc
 import inspect
+import json
 import os
 import types
 
@@ -15,6 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads t
 
 import pytest
 import torch
+from filelock import FileLock
 
 LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
@@ -133,6 +135,22 @@ def pytest_terminal_summary(terminalreporter, config):
     for name, count in config.stash[COUNTS].items():
         if count:
             terminalreporter.write_line(LEFT_OUT[name].format(count))
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory, pytestconfig):
+    """once(name, make): what make() returns, as JSON keeps it; of pytest-xdist's workers one makes it for all."""
+    shared = hasattr(pytestconfig, "workerinput")
+    folder = tmp_path_factory.getbasetemp().parent if shared else tmp_path_factory.mktemp("once")
+
+    def made(name, make):
+        file = folder / f"{name}.json"
+        with FileLock(folder / f"{name}.lock"):
+            if not file.exists():
+                file.write_text(json.dumps(make()))
+        return json.loads(file.read_text())
+
+    return made
 
 
 @pytest.fixture

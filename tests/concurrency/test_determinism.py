@@ -11,7 +11,6 @@ from tests.concurrency.calls import COMBINING, digest
 from tests.harness import DEVICES, available_on, designs, short
 
 
-@functools.cache
 def of_another_process(device, *names):
     run = children.run("-m", "tests.concurrency.calls", device, *names)
     assert run.returncode == 0, run.stderr
@@ -35,11 +34,12 @@ def with_threads(monkeypatch):
 @pytest.mark.usefixtures("every_cuda_design_built")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("library, op, design", designs())
-def test_the_same_bits_every_time(library, op, design, device, with_threads, everything):
+def test_the_same_bits_every_time(library, op, design, device, with_threads, everything, once):
     available_on(library, device)
     seen = set()
     for threads in (1, 2, 2):
         with_threads(threads)
         seen.add(digest(library, op, design, device))
     names = () if everything else COMBINING
-    assert seen == {of_another_process(device, *names)[f"{library.package}-{op}-{design}"]}
+    digests = once(f"digests-{device}", functools.partial(of_another_process, device, *names))
+    assert seen == {digests[f"{library.package}-{op}-{design}"]}
