@@ -4,6 +4,7 @@
 import functools
 import gc
 import inspect
+import json
 import os
 import types
 
@@ -15,19 +16,23 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there is one per core: more threads t
 
 import pytest
 import torch
+from filelock import FileLock
 
 from tests.bulk import Bulk
 
 LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
+    "left_to_test": "Left to `make test`: {} tests",
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
 }
 COUNTS = pytest.StashKey[dict]()
+COLLECTED = pytest.StashKey[dict]()  # {case: whether `make test` has it}, of all files that were collected
 
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every case of every test, as `make test-all`")
     parser.addoption("--bulk", action="store_true", help="first build what instances.json lists, as `make test`")
+    parser.addoption("--core", action="store_true", help="few cases of every test, as `make test-core`")
     parser.addoption("--depth", type=int, default=1, help="of tests/properties: this many times as many examples")
 
 
@@ -54,19 +59,32 @@ def pytest_collection():
         gc.enable()
 
 
-@pytest.hookimpl(trylast=True)  # after -k and -m: what they leave out is not counted
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    kept, counts = [], config.stash[COUNTS]
+    """Before and after -k and -m: what they leave out is not counted, but known."""
+    config.stash[COLLECTED] = {item.nodeid: holds(item, "short") for item in items if holds(item, "only")}
+    yield
+    choose(config, items)
+
+
+def choose(config, items):
+    kept, counts, cases = [], config.stash[COUNTS], config.stash[COLLECTED]
     everything, has_gpu = config.getoption("all"), torch.cuda.is_available()
     for item in items:
-        if not holds(item, "only"):
+        if item.nodeid not in cases:
             continue
-        if not everything and not holds(item, "short"):
+        if not everything and not cases[item.nodeid]:
             counts["left_to_all"] += 1
         elif item.get_closest_marker("gpu") and not has_gpu:
             counts["gpu_tests_not_run"] += 1
         else:
             kept.append(item)
+    if config.getoption("core"):
+        from tests import core
+
+        counts["left_to_test"] = len(kept)
+        kept = core.chosen(kept)
+        counts["left_to_test"] -= len(kept)
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = long_ones_early(kept, getattr(config, "workerinput", {}).get("workercount", 1))
@@ -122,6 +140,22 @@ def pytest_terminal_summary(terminalreporter, config):
     for name, count in config.stash[COUNTS].items():
         if count:
             terminalreporter.write_line(LEFT_OUT[name].format(count))
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory, pytestconfig):
+    """once(name, make): what make() returns, as JSON keeps it; of pytest-xdist's workers one makes it for all."""
+    shared = hasattr(pytestconfig, "workerinput")
+    folder = tmp_path_factory.getbasetemp().parent if shared else tmp_path_factory.mktemp("once")
+
+    def made(name, make):
+        file = folder / f"{name}.json"
+        with FileLock(folder / f"{name}.lock"):
+            if not file.exists():
+                file.write_text(json.dumps(make()))
+        return json.loads(file.read_text())
+
+    return made
 
 
 @pytest.fixture

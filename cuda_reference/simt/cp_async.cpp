@@ -2,6 +2,7 @@
 #include "../common/cp_async.cuh"
 
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 namespace simt {
@@ -12,7 +13,7 @@ struct AsyncCopies {
     std::deque<std::vector<AsyncCopy>> groups;
 
     static AsyncCopies& mine() {
-        static thread_local std::vector<AsyncCopies> of_threads(MOST_BLOCKS * MOST_THREADS);
+        static thread_local std::unordered_map<int, AsyncCopies> of_threads;  // those that have asked, at a fixed place
         return of_threads[Block::current->slot()];
     }
 };

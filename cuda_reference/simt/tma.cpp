@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 #include "copies.h"
@@ -89,7 +90,7 @@ struct Stores {
     std::deque<std::vector<std::function<void()>>> groups;  // oldest first
 
     static Stores& mine() {
-        static thread_local std::vector<Stores> of_threads(MOST_BLOCKS * MOST_THREADS);
+        static thread_local std::unordered_map<int, Stores> of_threads;  // those that have asked, at a fixed place
         Stores& stores = of_threads[Block::current->slot()];
         if (stores.block != Block::current->serial()) stores = {Block::current->serial(), false, {}, {}};
         return stores;

@@ -2,6 +2,7 @@
 #include "../common/wgmma.cuh"
 
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 namespace simt {
@@ -14,7 +15,7 @@ struct Wgmmas {
     std::deque<std::vector<Wgmma>> groups;  // oldest first
 
     static Wgmmas& mine() {
-        static thread_local std::vector<Wgmmas> of_threads(MOST_BLOCKS * MOST_THREADS);
+        static thread_local std::unordered_map<int, Wgmmas> of_threads;  // those that have asked, at a fixed place
         Wgmmas& wgmmas = of_threads[Block::current->slot()];
         if (wgmmas.block != Block::current->serial()) wgmmas = {Block::current->serial(), false, {}, {}};
         return wgmmas;

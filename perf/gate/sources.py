@@ -9,9 +9,7 @@ comments and docstrings, which no program runs.
 import ast
 import functools
 import hashlib
-import io
 import re
-import tokenize
 
 from tritonkernels.operation import OPERATIONS
 
@@ -21,11 +19,15 @@ from . import plan
 
 PROGRAMS = (*(HERE / "gate" / f"{name}.py" for name in ("gate_steps", "gate_pytest", "findings")), HERE / "processes.py")
 SETTINGS = "pyproject.toml"  # whose section for pytest counts
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # of statements, in which others stand
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-HEADERS = (".cuh", ".h", ".cpp", ".cu")
-C_TOKENS = re.compile(  # strings and comments
+C_TOKENS = re.compile(  # strings, and comments, each of which separates two tokens
     r"""(?P<text>R"\(.*?\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')|//[^\n]*|/\*.*?\*/""", re.DOTALL
 )
+PYTHON_TOKENS = re.compile(  # the same; what precedes a string's quotes changes nothing
+    r"""(?P<text>\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|#[^\n]*""", re.DOTALL
+)
+TOKENS = {".py": PYTHON_TOKENS, **dict.fromkeys((".cuh", ".h", ".cpp", ".cu"), C_TOKENS)}
 DOTTED = re.compile(r"\b(?:tests|perf)(?:\.\w+)+")  # a module by its name, as in a command
 
 
@@ -135,30 +137,25 @@ def _hashes():
 
 def _code(suffix, content):
     """What of a file's bytes is run. Text is cut by positions, not printed again: every Python must come to the same."""
-    if suffix not in (".py", *HEADERS):
+    if suffix not in TOKENS:
         return content
-    text = content.decode()
     if suffix == ".py":
-        lines = text.splitlines(keepends=True)
-        for (row, column), (end, end_column) in sorted(_remarks(text), reverse=True):
-            lines[row - 1 : end] = [lines[row - 1][:column] + lines[end - 1][end_column:]]
-        text = "".join(lines)
-    else:
-        text = re.sub(r"^\s+", "", C_TOKENS.sub(lambda match: match["text"] or " ", text), flags=re.MULTILINE)
+        lines = content.splitlines(keepends=True)
+        for said in reversed([*_docstrings(ast.parse(content))]):
+            first, last = lines[said.lineno - 1], lines[said.end_lineno - 1]
+            lines[said.lineno - 1 : said.end_lineno] = [first[: said.col_offset] + last[said.end_col_offset :]]
+        content = b"".join(lines)
+    between = "" if suffix == ".py" else " "
+    text = TOKENS[suffix].sub(lambda match: match["text"] or between, content.decode())
+    if suffix != ".py":
+        text = re.sub(r"^\s+", "", text, flags=re.MULTILINE)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()).encode()
 
 
-def _remarks(text):
-    """((line, column), (line, column)) between which each comment and docstring stands; columns in characters."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start, token.end
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            said = node.body[0].value
-            yield (said.lineno, said.col_offset), (said.end_lineno, _characters(text, said.end_lineno, said.end_col_offset))
-
-
-def _characters(text, line, column):
-    """The column in characters of one in bytes, as ast counts them."""
-    return len(text.splitlines()[line - 1].encode()[:column].decode())
+def _docstrings(node):
+    """The docstrings of a statement and of those in it, in their order."""
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        yield node.body[0].value
+    for block in BLOCKS:
+        for statement in getattr(node, block, ()):
+            yield from _docstrings(statement)

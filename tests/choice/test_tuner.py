@@ -4,15 +4,13 @@ import contextlib
 import itertools
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import cuda_reference
 import tritonkernels
+from tests import children
 from tests.choice import processes
 from tests.choice.stand_ins import SimulatedGpu, built, library, operands, right
 from tests.harness import prepare
@@ -406,9 +404,7 @@ def test_errors_are_those_of_the_call(file, monkeypatch):
 
 def test_what_is_built_ahead_is_what_is_launched(tmp_path):
     """Else the tuner would compile each candidate a second time, within the budget and one after the other."""
-    code = [sys.executable, "-m", "tests.choice.fake_build"]
-    environment = os.environ | {"TRITON_CACHE_DIR": str(tmp_path)}
-    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[2], env=environment)
+    run = children.run("-m", "tests.choice.fake_build", env=os.environ | {"TRITON_CACHE_DIR": str(tmp_path)})
     assert run.returncode == 0, run.stderr
     compared, again, found, others = json.loads(run.stdout)
     assert compared > 100 and not again

@@ -2,23 +2,19 @@
 
 import functools
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
+from tests import children
 from tests.concurrency.calls import COMBINING, digest
 from tests.harness import DEVICES, available_on, designs, short
 
-ROOT = Path(__file__).parents[2]
 
-
-@functools.cache
 def of_another_process(device, *names):
-    command = [sys.executable, "-m", "tests.concurrency.calls", device, *names]
-    return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=280, check=True).stdout)
+    run = children.run("-m", "tests.concurrency.calls", device, *names)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
 
 
 @pytest.fixture
@@ -38,11 +34,12 @@ def with_threads(monkeypatch):
 @pytest.mark.usefixtures("every_cuda_design_built")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("library, op, design", designs())
-def test_the_same_bits_every_time(library, op, design, device, with_threads, everything):
+def test_the_same_bits_every_time(library, op, design, device, with_threads, everything, once):
     available_on(library, device)
     seen = set()
     for threads in (1, 2, 2):
         with_threads(threads)
         seen.add(digest(library, op, design, device))
     names = () if everything else COMBINING
-    assert seen == {of_another_process(device, *names)[f"{library.package}-{op}-{design}"]}
+    digests = once(f"digests-{device}", functools.partial(of_another_process, device, *names))
+    assert seen == {digests[f"{library.package}-{op}-{design}"]}

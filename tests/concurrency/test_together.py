@@ -1,22 +1,18 @@
 """Threads that concurrently call different designs and shapes of both packages, with cold and warm caches."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
+from tests import children
 from tests.concurrency.calls import COMBINING
 from tests.harness import runnable_designs
 
-ROOT = Path(__file__).parents[2]
 BUILT = ("cuda_reference-gemm-rasterized", "cuda_reference-gemv-vectorized")  # two builds: enough to run side by side
 INTERPRETED = ("tritonkernels-gemm-rasterized", "tritonkernels-gemv-vectorized", "tritonkernels-conv2d-depthwise")
 
 
 def run(*designs, **environment):
     environment = os.environ | {"TRITONKERNELS_BACKEND": "interpreter"} | environment
-    command = [sys.executable, "-m", "tests.concurrency.together", *designs]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
+    done = children.run("-m", "tests.concurrency.together", *designs, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("interpreter") <= 1, "the backend is chosen once, and announced once"
 

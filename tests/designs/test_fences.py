@@ -11,7 +11,7 @@ import pytest
 
 import cuda_reference
 from perf.offline import sass
-from tests import nvcc
+from tests import harness, nvcc
 from tests.compiler import printed
 from tests.harness import thorough
 
@@ -198,31 +198,30 @@ def test_every_kernel_that_needs_a_fence_is_in_the_table():
     assert files - shared == {CUDA / header for header in (*LESSONS, *(header for header, _ in REQUIRED))}
 
 
-# Prints [op/design, PTX, SASS] of a kernel of each design that counts arrivals.
+# Prints [design, PTX, SASS] of a kernel of each of an operation's designs that counts arrivals.
 COMPILE = """
-import itertools, json
+import itertools, json, sys
 from perf.offline import sass
 from perf.offline import compile_launch, representative_calls, unusual_calls
 from tests.harness import names
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
-target = Target.named("sm_90")
-for op in ("gemm", "gemv", "matmul", "conv2d", "conv2d_weight"):
-    for design in (d for d in LIBRARY.designs(op) if d.name in names(LIBRARY, op)):
-        launches = (
-            launch
-            for call in (*representative_calls(op), *unusual_calls(op))
-            if design.refuses(call.problem, target) is None
-            for config in design.configs(call.problem, target)
-            for launch in design.launches(call.problem, config, *call.parts[0])
-            if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
-        )
-        for launch in itertools.islice(launches, 1):
-            compiled = compile_launch(launch, target).asm
-            (code,) = sass.read(compiled["cubin"]).values()
-            texts = [text for _, text in code.instructions]
-            print(json.dumps([f"{op}/{design.name}", compiled["ptx"], "\\n".join(texts)]), flush=True)
+target, (op,) = Target.named("sm_90"), sys.argv[1:]
+for design in (d for d in LIBRARY.designs(op) if d.name in names(LIBRARY, op)):
+    launches = (
+        launch
+        for call in (*representative_calls(op), *unusual_calls(op))
+        if design.refuses(call.problem, target) is None
+        for config in design.configs(call.problem, target)
+        for launch in design.launches(call.problem, config, *call.parts[0])
+        if any(name.startswith("counters") and value is not None for name, value in launch.values.items())
+    )
+    for launch in itertools.islice(launches, 1):
+        compiled = compile_launch(launch, target).asm
+        (code,) = sass.read(compiled["cubin"]).values()
+        texts = [text for _, text in code.instructions]
+        print(json.dumps([design.name, compiled["ptx"], "\\n".join(texts)]), flush=True)
 """
 ARRIVAL_IN_TRITON = {
     "ptx": ("st.global", "bar.sync", "atom.acq_rel.add", "bar.sync", "atom.relaxed.exch", "ld.global"),
@@ -234,10 +233,20 @@ WORDS_OF_TRITON = {
 }
 
 
-def test_arrivals_of_triton_kernels():
+COUNTING = {
+    "gemm": {"split_k"},
+    "gemv": {"split_n", "transposed"},
+    "matmul": {"planes", "fused_planes", "split_k"},
+    "conv2d": {"implicit_gemm"},
+    "conv2d_weight": set(),
+}
+
+
+@harness.short(lambda op: op == "gemv")
+@pytest.mark.parametrize("op", COUNTING)
+def test_arrivals_of_triton_kernels(op):
     """All threads of a program have written their parts before one arrives, with acquire and release."""
-    codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE).splitlines())}
-    designs = "gemm/split_k gemv/split_n gemv/transposed matmul/planes matmul/fused_planes matmul/split_k conv2d/implicit_gemm"
-    assert set(codes) == set(designs.split())
+    codes = {design: {"ptx": ptx, "sass": code} for design, ptx, code in map(json.loads, printed(COMPILE, op).splitlines())}
+    assert set(codes) == COUNTING[op]
     for kinds in codes.values():
         check([ARRIVAL_IN_TRITON], WORDS_OF_TRITON, kinds)

@@ -113,14 +113,15 @@ def test_each_type_has_its_instruction(architecture):
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
 
 
-@short(lambda which: which == "first")
+@short(lambda designs: designs == ["pipelined"])
 @pytest.mark.parametrize(
-    "which, designs", [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined", "split_k", "stream_k"])]
+    "which, designs",
+    [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined"]), ("first", ["split_k", "stream_k"])],
 )
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """All products of a slice are between one WARPGROUP.ARRIVE and one wait; serialised ones have both for each product."""
     found = [row for row in machine_code(COMPILE, "sm_90", which, *designs) if row[1] != "fp64"]
-    assert {design for design, *_ in found} == set(designs) and len(found) >= 12
+    assert {design for design, *_ in found} == set(designs) and len(found) >= 6 * len(designs)
     for design, precision, layout, _, loop in found:
         products = sum(n for opcode, n in loop.items() if opcode.startswith(("HGMMA", "QGMMA", "IGMMA")))
         assert products >= 2 and loop["WARPGROUP.ARRIVE"] <= products / 2, (design, precision, layout, loop)

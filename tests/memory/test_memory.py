@@ -9,26 +9,21 @@ import ctypes
 import faulthandler
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
+from tests import children
 from tests.harness import LIBRARIES, prepare, random, runnable_designs, short, twins
 from tests.memory.guarded import guarded
 from tritonkernels import OPS, backend
-
-ROOT = Path(__file__).parents[2]
 
 
 def faults(which, package, designs):
     """{design: the call that died, and how} of the designs that did not finish."""
     found, left = {}, list(designs)
     while left:
-        command = [sys.executable, "-m", "tests.memory.child", which, package, *left]
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        run = children.run("-m", "tests.memory.child", which, package, *left)
         lines = run.stdout.splitlines()
         left = [design for design in left if f"DONE {design}" not in lines]
         if run.returncode == 0:

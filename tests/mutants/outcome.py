@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import subprocess
 
 from filelock import FileLock
@@ -14,6 +15,27 @@ FILE = ROOT / "tests/mutants/outcome.json"
 def read(file=FILE):
     """{mutant's name: its outcome}."""
     return json.loads(file.read_text())["mutants"] if file.exists() else {}
+
+
+def killer(outcome):
+    """The test that noticed the mutant; None if none did. `by` also says how, where the process died or hung."""
+    return outcome.get("by") and re.sub(r" \((hangs|SIG\w+)\)$", "", outcome["by"])
+
+
+def killers(outcomes):
+    """The tests that were the first to notice a mutant."""
+    return {killer(outcome) for outcome in outcomes.values()} - {None}
+
+
+def gone(outcomes, collected):
+    """{mutant's name: the test that noticed it} where that test is no more; `collected` are the cases of some files, whole."""
+    files = {case.partition("::")[0] for case in collected}
+    missing = {}
+    for name, outcome in outcomes.items():
+        file = (by := killer(outcome) or "").partition("::")[0]
+        if by not in collected and (file in files or not (ROOT / file).is_file()):
+            missing[name] = by
+    return missing
 
 
 def is_known(mutant, outcomes):

@@ -3,7 +3,8 @@
     python -m tests.mutants.run [--shard 2/8] [--jobs 2] [--again] [WORD ...]
 
 Only mutants whose name holds one of the words, if there are any, and of those the second of 8 shares; without --again none that
-outcome.json knows as killed. What becomes of each is added to outcome.json as soon as it is known, so a run can be interrupted.
+outcome.json knows as killed by a test that still exists. What becomes of each is added to outcome.json as soon as it is known,
+so a run can be interrupted.
 Exit status 1 if a mutant survives.
 
 A mutant costs little more than the test that notices it: each is a fork of this process, which has imported all that is not
@@ -18,6 +19,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -214,8 +216,8 @@ def _attempt(attempt, teller):
 def attempts(mutant, outcomes):
     """The command lines to try in turn: of the test that noticed it last time, and of all that should."""
     level = ("--all",) if mutant.left else ()
-    if last := outcomes.get(mutant.name, {}).get("by"):
-        yield (*level, last.partition(" (")[0])
+    if last := outcome.killer(outcomes.get(mutant.name, {})):
+        yield (*level, last)
     yield (*level, "-k", mutant.tests, *SUITE)
 
 
@@ -281,12 +283,20 @@ def _run(mutants, outcomes, folders):
             attempt.end()
 
 
+def _cases():
+    """The names of all cases of all tests."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--all"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return {line for line in listed.splitlines() if "::" in line}
+
+
 def main(mutants, words=(), shard="1/1", jobs=1, again=False, file=outcome.FILE, place=ROOT / "build/mutants"):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and what runs is ended
     number, count = map(int, shard.split("/"))
     outcomes = outcome.read(file)
     chosen = [m for m in mutants if not words or any(word in m.name for word in words)][number - 1 :: count]
-    todo = [m for m in chosen if again or not outcome.is_known(m, outcomes)]
+    lost = {} if again else outcome.gone(outcomes, _cases())
+    todo = [m for m in chosen if again or m.name in lost or not outcome.is_known(m, outcomes)]
     survived = 0
     for mutant, by, seconds in run(todo, jobs, outcomes, place):
         outcome.add(mutant, by, seconds, [m.name for m in mutants], file)

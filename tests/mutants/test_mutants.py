@@ -7,10 +7,11 @@ import pytest
 
 import tritonkernels
 from perf.render.architecture import imports, reachable
+from tests.conftest import COLLECTED
 from tests.harness import thorough
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import ROOT
-from tests.mutants.outcome import read
+from tests.mutants.outcome import gone, killer, read
 from tritonkernels.launch import LIBRARY
 
 NAMES = (
@@ -51,6 +52,14 @@ def test_every_mutant_was_noticed():
     outcomes, names = read(), [mutant.name for mutant in MUTANTS]
     assert len(names) == len(set(names)) and outcomes.keys() == set(names)
     assert not [name for name, outcome in outcomes.items() if outcome["outcome"] != "killed"]
+
+
+def test_what_noticed_a_mutant_is_still_run(pytestconfig):
+    """In files that are collected whole; `make mutants` runs those again whose test is no more."""
+    outcomes, cases = read(), {} if any("::" in argument for argument in pytestconfig.args) else pytestconfig.stash[COLLECTED]
+    assert not gone(outcomes, cases)
+    left = {mutant.name for mutant in MUTANTS if mutant.left}
+    assert not [name for name, outcome in outcomes.items() if name not in left and not cases.get(killer(outcome), True)]
 
 
 @pytest.mark.parametrize("op", tritonkernels.OPS)

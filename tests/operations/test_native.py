@@ -3,7 +3,6 @@
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import weakref
@@ -18,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import cuda_reference
 from cuda_reference.launch import LIBRARY
 from perf.measure import baselines
+from tests import children
 from tests.operations.test_plans import APART, rows
 from tests.torch_ops.samples import SAMPLES
 from tritonkernels import native, plans
@@ -455,8 +455,7 @@ def test_plans_are_bounded():
 
 def test_triton_s_launches_are_repeated():
     """On a fake GPU, as in test_plans."""
-    command = [sys.executable, "-m", "tests.operations.fake_gpu", "native"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    run = children.run("-m", "tests.operations.fake_gpu", "native")
     assert run.returncode == 0 and '"wrong": []' in run.stdout, run.stdout + run.stderr
 
 
@@ -480,13 +479,6 @@ def test_it_is_built_in_the_background(tmp_path, setting, source, printed):
         (tmp_path / "repeat.cpp").write_text(source)
         elsewhere = f"native.SOURCE = pathlib.Path({str(tmp_path)!r}, 'repeat.cpp')"
         program = f"import pathlib\nfrom tritonkernels import native\n{elsewhere}\n{program}"
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=290,
-        env=os.environ | {"TRITONKERNELS_NATIVE": setting},
-    )
+    run = children.run("-c", program, env=os.environ | {"TRITONKERNELS_NATIVE": setting})
     assert run.stdout.split() == [printed, "True"], run.stdout + run.stderr
     assert ("stay in Python" in run.stderr) == bool(source)

@@ -1,8 +1,6 @@
 """Repeated calls: different calls have different keys; a plan gives the same bits and launches what Triton launches."""
 
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
+from tests import children
 from tritonkernels import launch, plans, watch
 from tritonkernels.errors import OverlapError
 from tritonkernels.gemv import prepare
@@ -21,9 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_repetition_launches_what_triton_launches():
     """On a fake GPU, under 70 changes of dtype, alignment, strides, scalars, stream and design."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.operations.fake_gpu"], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    run = children.run("-m", "tests.operations.fake_gpu")
     assert run.returncode == 0, run.stderr
     output = json.loads(run.stdout)
     assert output["compared"] > 100 and not output["wrong"], output
@@ -45,7 +42,7 @@ print([name for name in ("torch._dynamo", "sympy") if name in sys.modules], not_
 
 def test_calls_do_not_import_torchs_compiler():
     """It takes seconds. Nor does gemm import what matmul does not lend it."""
-    run = subprocess.run([sys.executable, "-c", CALLS], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    run = children.run("-c", CALLS)
     assert run.returncode == 0 and run.stdout.strip() == "[] False", run.stdout + run.stderr
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from cuda_reference import build, toolchain
+from tests import children
 from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
 
@@ -43,7 +44,7 @@ def works(kernel, n=1):
 
 def test_importing_costs_nothing():
     code = "import sys, cuda_reference.build; sys.exit('torch.utils.cpp_extension' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+    assert children.run("-c", code).returncode == 0
 
 
 def test_a_second_load_builds_nothing(fresh, monkeypatch):

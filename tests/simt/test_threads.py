@@ -1,7 +1,5 @@
 """Threads, barriers, warps, atomics, shared memory of the CPU emulation; the errors it raises instead of hanging."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import torch
 import cuda_reference
 from cuda_reference.build import load
 from cuda_reference.launch import CudaLaunch, Source
+from tests import children
 from tritonkernels.errors import LaunchError
 
 HERE = Path(__file__).parent
@@ -334,7 +333,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
 sys.exit(len(wrong))
 """
-    assert subprocess.run([sys.executable, "-c", code], cwd=HERE.parents[1], timeout=120).returncode == 0
+    assert children.run("-c", code).returncode == 0
 
 
 def test_modules_share_one_pool_of_stacks():

@@ -1,13 +1,12 @@
 """The docs are current: generated parts agree with records and designs, and links work."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from perf.render.results import anchor
+from tests import children
 
 ROOT = Path(__file__).parents[2]
 TRACKED = ("*.md", "docs/**/*.md", "perf/**/*.md", "tritonkernels/**/*.md", "cuda_reference/**/*.md", "tests/**/*.md")
@@ -15,7 +14,7 @@ PAGES = sorted({path for pattern in TRACKED for path in ROOT.glob(pattern)})
 
 
 def test_what_is_generated_is_current():
-    run = subprocess.run([sys.executable, "-m", "perf", "docs", "--check"], capture_output=True, text=True, cwd=ROOT)
+    run = children.run("-m", "perf", "docs", "--check")
     assert run.returncode == 0, f"{run.stdout}{run.stderr}run: make docs"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.harness import DEVICES
+from tests.harness import DEVICES, short
 from tritonkernels import backend
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,7 @@ def test_tensor_parallel():
 @pytest.mark.parametrize("package", ("cuda_reference", "tritonkernels"))
 @pytest.mark.parametrize("name", ("resnet", "transformer"))
 @on_devices
+@short(lambda name, package, device: device == "cuda" or (name == "resnet") == (package == "cuda_reference"))
 def test_training(name, package, device):
     """A few steps; the interpreter takes seconds for one."""
     steps = "60" if device == "cuda" else "3" if package == "cuda_reference" else "1"

@@ -1,21 +1,19 @@
 """What an import loads, and what the first call does."""
 
 import ast
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
 import cuda_reference
 import tritonkernels
+from tests import children
 
 
 def python(code, **environment):
-    import os
-
     env = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON", "PYTEST"))} | environment
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    run = children.run("-c", code, env=env)
     assert run.returncode == 0, run.stderr
     return run.stdout, run.stderr
 

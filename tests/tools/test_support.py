@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 import tritonkernels
 from perf.render import support
+from tests import children
 from tests.support import kept
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def run_on(record, *tests):
     program = (
         f"import sys; from pathlib import Path; from tests.support import main; sys.exit(main({tests}, Path({str(record)!r})))"
     )
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT).returncode
+    return children.run("-c", program).returncode
 
 
 def test_outcomes_are_counted_and_replaced(tmp_path):

@@ -1,13 +1,10 @@
 """Without a GPU our kernels are interpreted and the user's own Triton is as he left it: his environment, knobs and kernels."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests import children
 
 # Of a user's program: a kernel, and some ways of using it.
 THEIRS = """
@@ -74,8 +71,8 @@ def user(tmp_path, code, **environment):
     program = tmp_path / "program.py"
     program.write_text(f"{THEIRS}\n{code}")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON", "PYTEST"))}
-    env |= {"TRITONKERNELS_BACKEND": "interpreter", "TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env | environment)
+    env |= {"TRITONKERNELS_BACKEND": "interpreter", "TRITON_CACHE_DIR": str(tmp_path)}
+    run = children.run(program, env=env | environment)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 

@@ -1,12 +1,11 @@
 """docs/torch.md is true: each cell of its table is a test that is collected, and its example runs."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
 
+from tests import children
 from tests.torch_ops.features import FEATURES, Feature
 from tritonkernels import OPS
 
@@ -26,7 +25,7 @@ CASE = re.compile(r"tests/torch_ops/(\S+?::\w+)(?:\[(.*)\])?")
 
 def collected():
     """{test: the words of each of its cases' names}"""
-    run = subprocess.run([sys.executable, "-c", COLLECT], capture_output=True, text=True, cwd=ROOT)
+    run = children.run("-c", COLLECT)
     found = {}
     for match in filter(None, map(CASE.fullmatch, run.stdout.splitlines())):
         found.setdefault(match[1], []).append((match[2] or "").split("-"))

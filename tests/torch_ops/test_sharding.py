@@ -1,23 +1,26 @@
 """Calls of torch.distributed's DTensors, on four processes and on a stand-in for four."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
 
+from tests import children
 from tests.torch_ops.samples import both_packages
 from tests.torch_ops.sharded import CASES, RANKS, placements
 from tritonkernels.errors import ArgumentError, DtypeError, ShapeError, UnknownDesignError
 
 
 @pytest.fixture(scope="module")
-def outcomes():
-    """Outcomes of all cases at once: processes take seconds to start."""
-    run = subprocess.run([sys.executable, "-m", "tests.torch_ops.sharded"], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+def outcomes(once):
+    """Of all cases at once: processes take seconds to start."""
+
+    def computed():
+        run = children.run("-m", "tests.torch_ops.sharded")
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    return once("sharded", computed)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -178,48 +178,50 @@ from tritonkernels.target import Target
 
 (design,) = (d for d in LIBRARY.designs("conv2d") if d.name == "implicit_gemm")
 kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32, "fp64": torch.float64, "ieee": torch.float32}
-last, first = torch.channels_last, torch.contiguous_format
-calls = [((32, 128, 28, 28), (128, 128, 3, 3), kind, last) for kind in kinds]
-calls += [((1, 512, 7, 7), (512, 512, 3, 3), "fp16", last), ((32, 24, 28, 28), (64, 24, 3, 3), "fp16", last)]
-calls += [((32, 128, 28, 28), (128, 128, 3, 3), kind, first) for kind in ("fp16", "ieee")]
-for image, weight, kind, layout in calls:
-    x, w = (torch.empty(s, dtype=kinds[kind], device="meta").to(memory_format=layout) for s in (image, weight))
-    call = prepare(x, w, padding=1, precision=kind)
-    target = Target.named(sys.argv[1])
-    config = next(iter(design.configs(call.problem, target)))
-    *_, launch = design.launches(call.problem, config, *call.parts[0])
-    kernel = compile_launch(launch, target)
-    (code,) = sass.read(kernel.asm["cubin"]).values()
-    tile = config.kwargs
-    orders = dict(re.findall(r"^(#blocked\\d*) = .*order = \\[(\\d, \\d)\\]", kernel.asm["ttgir"], re.M))
-    pixels = f'{tile["BLOCK_K"]}x{tile["BLOCK_M"]}x!tt.ptr'
-    loads = re.findall(rf"tensor<{pixels}<\\w+>, (#blocked\\d*)>", kernel.asm["ttgir"])
-    print(json.dumps([kind, layout is last, code.stack_bytes, code.hot_loop(), [orders[x] for x in loads]]))
+target, (image, weight, kind, layout) = Target.named(sys.argv[1]), json.loads(sys.argv[2])
+layout = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[layout]
+x, w = (torch.empty(s, dtype=kinds[kind], device="meta").to(memory_format=layout) for s in (image, weight))
+call = prepare(x, w, padding=1, precision=kind)
+config = next(iter(design.configs(call.problem, target)))
+*_, launch = design.launches(call.problem, config, *call.parts[0])
+kernel = compile_launch(launch, target)
+(code,) = sass.read(kernel.asm["cubin"]).values()
+tile = config.kwargs
+orders = dict(re.findall(r"^(#blocked\\d*) = .*order = \\[(\\d, \\d)\\]", kernel.asm["ttgir"], re.M))
+pixels = f'{tile["BLOCK_K"]}x{tile["BLOCK_M"]}x!tt.ptr'
+loads = re.findall(rf"tensor<{pixels}<\\w+>, (#blocked\\d*)>", kernel.asm["ttgir"])
+print(json.dumps([code.stack_bytes, code.hot_loop(), [orders[x] for x in loads]]))
 """
 PRODUCTS = {
     "sm_80": {"fp16": "HMMA.16816", "bf16": "HMMA.16816.F32.BF16", "tf32": "HMMA.1688.F32", "fp64": "DMMA", "ieee": "FFMA"},
     "sm_90": {"fp16": "HGMMA", "bf16": "HGMMA", "tf32": "HGMMA", "fp64": "DMMA", "ieee": "FFMA"},
 }  # fmt: skip
+COMPILED = {  # name: (image, filter, precision, layout)
+    **{f"{kind} nhwc": ((32, 128, 28, 28), (128, 128, 3, 3), kind, "nhwc") for kind in PRODUCTS["sm_90"]},
+    "few pixels": ((1, 512, 7, 7), (512, 512, 3, 3), "fp16", "nhwc"),
+    "few channels": ((32, 24, 28, 28), (64, 24, 3, 3), "fp16", "nhwc"),
+    **{f"{kind} nchw": ((32, 128, 28, 28), (128, 128, 3, 3), kind, "nchw") for kind in ("fp16", "ieee")},
+}
 DIVISION = ("I2F", "F2I", "MUFU", "IMAD.HI", "IDIV")  # the instructions of an integer division
 
 
-@short(lambda architecture: architecture == "sm_90")
+@short(lambda architecture, call: architecture == "sm_90" and call in ("fp16 nhwc", "tf32 nhwc", "ieee nchw"))
 @pytest.mark.parametrize("architecture", PRODUCTS)
-def test_the_hot_loop_copies_vectors_without_divisions(architecture):
+@pytest.mark.parametrize("call", COMPILED)
+def test_the_hot_loop_copies_vectors_without_divisions(call, architecture):
     """The tensor-core instruction of the type, on Hopper without waits between products; 16 bytes per copy in channels_last.
 
     In NCHW lanes go along the pixels.
     """
-    rows = [json.loads(line) for line in printed(COMPILE, architecture).splitlines()]
-    assert {row[0] for row in rows} == set(PRODUCTS[architecture]) and len(rows) == 9
-    for kind, is_last, stack_bytes, loop, orders in rows:
-        products = sum(n for opcode, n in loop.items() if opcode.startswith(PRODUCTS[architecture][kind]))
-        assert products and stack_bytes <= 8, (kind, loop)
-        assert not [opcode for opcode in loop if opcode.startswith(DIVISION)], (kind, loop)
-        copies = {opcode for opcode in loop if opcode.startswith("LDG") and opcode != "LDGDEPBAR"}
-        assert copies == {"LDGSTS.E.BYPASS.128"} if is_last else set(orders) == {"1, 0"}, (kind, loop, orders)
-        if architecture == "sm_90" and kind in ("fp16", "bf16", "tf32"):
-            assert loop["WARPGROUP.ARRIVE"] <= products / 2, (kind, loop)
+    *_, kind, layout = COMPILED[call]
+    stack_bytes, loop, orders = json.loads(printed(COMPILE, architecture, json.dumps(COMPILED[call])))
+    products = sum(n for opcode, n in loop.items() if opcode.startswith(PRODUCTS[architecture][kind]))
+    assert products and stack_bytes <= 8, loop
+    assert not [opcode for opcode in loop if opcode.startswith(DIVISION)], loop
+    copies = {opcode for opcode in loop if opcode.startswith("LDG") and opcode != "LDGDEPBAR"}
+    assert copies == {"LDGSTS.E.BYPASS.128"} if layout == "nhwc" else set(orders) == {"1, 0"}, (loop, orders)
+    if architecture == "sm_90" and kind in ("fp16", "bf16", "tf32"):
+        assert loop["WARPGROUP.ARRIVE"] <= products / 2, loop
 
 
 COMPILE_FLAT = """

@@ -16,6 +16,7 @@ from tests.harness import (
     available_on,
     channels_last,
     cropped,
+    first_and_last,
     first_dim_inside,
     offset_by_one,
     padded,
@@ -220,17 +221,19 @@ PRODUCTS = {"fp16": ("HMMA.16816.F32", 0.07), "tf32": ("HMMA.1688.F32.TF32", 0.0
 @short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
 @nvcc.needed
 @pytest.mark.parametrize("architecture, kind", [(90, "fp16"), (90, "tf32"), (80, "fp16"), (80, "tf32")])
-def test_machine_code(architecture, kind):
-    """For every tile: its instruction, no spills, slices copied by cp.async, one barrier per slice."""
+def test_machine_code(architecture, kind, everything):
+    """For every tile, in `make test` the first and the last: its instruction, no spills, slices copied by cp.async, one barrier
+    per slice."""
     args, options = operands(kind, ((1, 16, 9, 9), (8, 16, 3, 3), {}))
     call = prepare("conv2d_weight", *args, **options)
     kernels = []
-    for tile in tiles(call.problem, Target.named(f"sm_{architecture}")):
+    every = tiles(call.problem, Target.named(f"sm_{architecture}"))
+    for tile in every if everything else first_and_last(every):
         *_, launch = DESIGN.launches(call.problem, tile | {"SPLITS": 1}, *call.parts[0])
         kernels.append(launch.expression)
     header = "conv2d_weight/parts/tensor_cores.cuh"
     codes = sass.read(nvcc.compiled(with_its_own(architecture), [header], kernels).cubin).values()
-    assert len(codes) == len(kernels) >= 3
+    assert len(codes) == len(kernels) >= 2
     instruction, least = PRODUCTS[kind]
     for code in codes:
         loop = code.hot_loop()

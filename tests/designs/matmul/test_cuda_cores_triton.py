@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.compiler import printed
-from tests.harness import offset_by_one, padded, prepare, transposed
+from tests.harness import offset_by_one, padded, prepare, short, transposed
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul.cuda_cores import DESIGN
@@ -58,43 +58,35 @@ def test_few_tiles_are_split_by_the_model(m, n, k):
     assert config.kwargs["SPLIT_K"] >= 16
 
 
-# Prints [layout, sizes, stack, opcodes of the loop, accesses with bank conflicts] of the largest tile.
+# Prints [stack, opcodes of the loop, accesses with bank conflicts] of the largest tile, for a layout and sizes.
 COMPILE = """
-import json, torch
+import json, sys, torch
 from perf.offline import compile_launch, sass
 from tests.designs.gluon.compiled import conflicts
 from tritonkernels.config import config_of
 from tritonkernels.matmul import cuda_cores, prepare
 from tritonkernels.target import Target
 
-target = Target.named("h200")
-for layout in ("rr", "rc", "cr", "cc"):
-    for sizes in ((4096, 4096, 4096), (4095, 4097, 4093)):
-        m, n, k = sizes
-        a = torch.empty(m, k, device="meta") if layout[0] == "r" else torch.empty(k, m, device="meta").t()
-        b = torch.empty(k, n, device="meta") if layout[1] == "r" else torch.empty(n, k, device="meta").t()
-        call = prepare(a, b)
-        config = next(iter(cuda_cores.DESIGN.configs(call.problem, target)))
-        (launch,) = cuda_cores.DESIGN.launches(call.problem, config, *call.parts[0])
-        (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
-        loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
-        found = conflicts(launch.values["staging"]._asdict(), config)
-        print(json.dumps([layout, sizes, code.stack_bytes, loop, found]))
+target, layout = Target.named("h200"), sys.argv[1]
+m, n, k = map(int, sys.argv[2:])
+a = torch.empty(m, k, device="meta") if layout[0] == "r" else torch.empty(k, m, device="meta").t()
+b = torch.empty(k, n, device="meta") if layout[1] == "r" else torch.empty(n, k, device="meta").t()
+call = prepare(a, b)
+config = next(iter(cuda_cores.DESIGN.configs(call.problem, target)))
+(launch,) = cuda_cores.DESIGN.launches(call.problem, config, *call.parts[0])
+(code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
+print(json.dumps([code.stack_bytes, loop, conflicts(launch.values["staging"]._asdict(), config)]))
 """
 
 
-@pytest.fixture(scope="module")
-def compiled():
-    """{(layout, whether quads are aligned): (stack, opcodes of the loop, bank conflicts)}"""
-    rows = map(json.loads, printed(COMPILE).splitlines())
-    return {(layout, sizes[0] % 4 == 0): facts for layout, sizes, *facts in rows}
-
-
+@short(lambda layout, aligned: (layout, aligned) in (("rr", True), ("cr", False)))
 @pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("layout", ["rr", "rc", "cr", "cc"])
-def test_the_loop_multiplies(compiled, layout, aligned):
+def test_the_loop_multiplies(layout, aligned):
     """A slice is 32 of K, for each of which a thread's 8 x 8 sums take 4 quads. A thread copies 8 quads, or 32 floats."""
-    stack, loop, conflicts = compiled[layout, aligned]
+    sizes = ("4096", "4096", "4096") if aligned else ("4095", "4097", "4093")
+    stack, loop, conflicts = json.loads(printed(COMPILE, layout, *sizes))
     assert stack == 0 and conflicts == []
     assert loop.count("FFMA") == 32 * 64 and loop.count("FFMA") / len(loop) >= (0.91 if aligned else 0.88)
     assert [opcode for opcode in loop if opcode.startswith("LDS")] == ["LDS.128"] * 32 * 4

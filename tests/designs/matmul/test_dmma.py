@@ -10,9 +10,10 @@ from tests.harness import offset_by_one, padded, prepare, transposed
 from tritonkernels.matmul.dmma import DESIGN, TILES
 from tritonkernels.target import Target
 
-# Prints [layout, whether pairs are aligned, tile, warps down and across, registers, stack, opcodes of the loop, conflicts].
+# Prints [layout, whether pairs are aligned, tile, warps down and across, registers, stack, opcodes of the loop, conflicts] for
+# layouts, sizes and numbers of tiles in sys.argv.
 COMPILE = """
-import json, torch
+import json, sys, torch
 from perf.offline import compile_launch, sass
 from tests.designs.gluon.compiled import conflicts
 from triton.experimental.gluon import language as gl
@@ -21,20 +22,22 @@ from tritonkernels.matmul.parts.mma_of_doubles import columns_of_k, rows_of_k
 from tritonkernels.target import Target
 
 target = Target.named("h200")
-for layout in ("rr", "rc", "cr", "cc"):
-    for size in (4096, 4095):
-        a, b = (torch.empty(size, size, dtype=torch.float64, device="meta") for _ in range(2))
-        call = prepare(a if layout[0] == "r" else a.t(), b if layout[1] == "r" else b.t())
-        for config in list(dmma.DESIGN.configs(call.problem, target))[: None if (layout, size) == ("rr", 4096) else 2]:
-            (launch,) = dmma.DESIGN.launches(call.problem, config, *call.parts[0])
-            (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
-            loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
-            tile = config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]
-            reads = rows_of_k(tile[0]), columns_of_k(tile[1])
-            found = conflicts(launch.values["staging"]._asdict(), config, gl.float64, reads)
-            warps = launch.values["staging"].ACC.value.warps_per_cta[::2]
-            print(json.dumps([layout, size == 4096, tile, warps, code.registers, code.stack_bytes, loop, found]))
+for layout, size, tiles in json.loads(sys.argv[1]):
+    a, b = (torch.empty(size, size, dtype=torch.float64, device="meta") for _ in range(2))
+    call = prepare(a if layout[0] == "r" else a.t(), b if layout[1] == "r" else b.t())
+    for config in list(dmma.DESIGN.configs(call.problem, target))[:tiles]:
+        (launch,) = dmma.DESIGN.launches(call.problem, config, *call.parts[0])
+        (code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+        loop = [text.split()[0] for _, text in code.hot_instructions() if text != "LDS RZ, [RZ]"]  # which ptxas puts in
+        tile = config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]
+        reads = rows_of_k(tile[0]), columns_of_k(tile[1])
+        found = conflicts(launch.values["staging"]._asdict(), config, gl.float64, reads)
+        warps = launch.values["staging"].ACC.value.warps_per_cta[::2]
+        print(json.dumps([layout, size == 4096, tile, warps, code.registers, code.stack_bytes, loop, found]))
 """
+EVERY = [(layout, size, 2) for layout in ("rr", "rc", "cr", "cc") for size in (4096, 4095) if (layout, size) != ("rr", 4096)]
+EVERY += [("rr", 4096, len(TILES))]
+SOME = [("rr", 4096, 1), ("cr", 4096, 2), ("rc", 4095, 2)]  # of `make test`
 
 
 def ways(a, b):
@@ -69,13 +72,15 @@ def test_operands_come_as_they_lie():
 
 
 @pytest.fixture(scope="module")
-def compiled():
-    return list(map(json.loads, printed(COMPILE).splitlines()))
+def compiled(pytestconfig):
+    asked = EVERY if pytestconfig.getoption("all") else SOME
+    found = list(map(json.loads, printed(COMPILE, json.dumps(asked)).splitlines()))
+    assert len(found) == sum(tiles for _, _, tiles in asked)
+    return found
 
 
 def test_the_loop_multiplies(compiled):
     """A slice is 16 of K: one DMMA for every 16 x 8 of a warp's sums, whose rows of A and columns of B are read once."""
-    assert len(compiled) == 2 * 7 + len(TILES)
     for layout, pairs, (m, n), (down, across), _, stack, loop, conflicts in compiled:
         assert stack == 0 and conflicts == [], (layout, m, n)
         assert loop.count("DMMA.16x8x16") == m // down // 16 * n // across // 8, (layout, m, n)

@@ -2,9 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +12,7 @@ from cuda_reference.launch import LIBRARY
 from perf.measure import ahead
 from perf.measure.contenders import PACKAGES
 from perf.measure.suites import SUITES
+from tests import children
 from tritonkernels.errors import BuildError, UnsupportedError
 
 CPU = torch.device("cpu")
@@ -51,8 +49,7 @@ def test_all_are_built_once(asked):
 
 
 def test_no_call_compiles_another_triton_kernel():
-    code = [sys.executable, "-m", "tests.perf.measure.fake_ahead"]
-    run = subprocess.run(code, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    run = children.run("-m", "tests.perf.measure.fake_ahead")
     assert run.returncode == 0, run.stderr
     built, calls, again = json.loads(run.stdout)
     assert built > 150 and calls > 150 and not again

@@ -1,0 +1,60 @@
+"""The cases of `make test-core`: those that were the first to notice a mutant, and of every other test function the cheapest.
+
+    .venv/bin/python -m pytest -q -n auto --junitxml=build/tests.xml
+    .venv/bin/python -m tests.core build/tests.xml
+
+writes to cheapest.json which case that is, where it is much cheaper than the first. Several files may be given, of parts of the
+tests; what is in none of them stays as it was.
+"""
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.mutants import outcome
+
+CHEAPEST = Path(__file__).with_name("cheapest.json")
+LEAST = 0.5  # seconds: a case that spares less is not worth a line of the file
+
+
+def chosen(items):
+    """The items of `make test-core` among those of `make test`. A function without a known case gives its first."""
+    killers, cheapest = outcome.killers(outcome.read()), json.loads(CHEAPEST.read_text())
+    functions = {}
+    for item in items:
+        functions.setdefault(function_of(item.nodeid), []).append(item)
+    kept = set()
+    for name, cases in functions.items():
+        names = [item.nodeid for item in cases]
+        kept.update(killers.intersection(names) or {cheapest.get(name)}.intersection(names) or names[:1])
+    return [item for item in items if item.nodeid in kept]
+
+
+def function_of(nodeid):
+    return nodeid.partition("[")[0]
+
+
+def seconds(files):
+    """{test function: {its cases that passed: seconds}} of pytest's XML files."""
+    found = {}
+    for file in files:
+        for case in ElementTree.parse(file).iter("testcase"):
+            if not len(case):  # neither failed nor skipped
+                nodeid = f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}"
+                found.setdefault(function_of(nodeid), {})[nodeid] = float(case.get("time"))
+    return found
+
+
+def write(files, to=CHEAPEST):
+    known = json.loads(to.read_text()) if to.exists() else {}
+    for name, cases in seconds(files).items():
+        first, cheapest = next(iter(cases)), min(cases, key=cases.get)
+        known.pop(name, None)
+        if cases[first] > cases[cheapest] + LEAST:
+            known[name] = cheapest
+    to.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write(sys.argv[1:])
