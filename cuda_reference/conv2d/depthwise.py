@@ -1,7 +1,7 @@
 """conv2d, depthwise: the template instances and launches of depthwise.cuh."""
 
-from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments

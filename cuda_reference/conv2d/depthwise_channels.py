@@ -1,8 +1,8 @@
 """conv2d, depthwise_channels: the template instances and launches of depthwise_channels.cuh."""
 
-from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
-from tritonkernels.conv2d.parts.work import of_outputs, strip, whole
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
+from tritonkernels.operations.conv2d.work import of_outputs, strip, whole
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments

@@ -2,9 +2,9 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.shapes import STAGED_BYTES
-from tritonkernels.conv2d.parts.work import of_outputs, strip
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
+from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, config_of
 from .parts.operands import TYPES, arguments

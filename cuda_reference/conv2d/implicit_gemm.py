@@ -5,8 +5,8 @@ import functools
 import torch
 
 from tritonkernels.choice.work import KNOWN_PROBLEMS, kept
-from tritonkernels.conv2d.parts.work import gathered, of_product, rewritten
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.work import gathered, of_product, rewritten
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of

@@ -2,8 +2,8 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.shapes import STAGED_BYTES, TILE, tiles_of_outputs
 from tritonkernels.lesson import lesson
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES, TILE, tiles_of_outputs
 
 from ..launch import Kernel
 from .direct import SPACE, tile_bytes

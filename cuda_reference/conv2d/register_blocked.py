@@ -2,9 +2,9 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
-from tritonkernels.conv2d.parts.work import of_outputs
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
+from tritonkernels.operations.conv2d.work import of_outputs
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments

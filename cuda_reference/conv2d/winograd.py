@@ -3,10 +3,10 @@
 import torch
 
 from tritonkernels.choice.work import product as work_of_product
-from tritonkernels.conv2d.parts.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
-from tritonkernels.conv2d.parts.work import of_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
+from tritonkernels.operations.conv2d.work import of_winograd
 
 from ..launch import CudaLaunch, Source, ceil_div, config_of
 from .parts.operands import TYPES, arguments, sources

@@ -1,8 +1,8 @@
 """conv2d_bias, channel_sums: the configs and launches of channel_sums.cuh."""
 
-from tritonkernels.conv2d_bias.parts.work import of_sums
-from tritonkernels.conv2d_weight.parts.space import near, splits_for
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d_bias.work import of_sums
+from tritonkernels.operations.conv2d_weight.space import near, splits_for
 
 from ..conv2d.parts.operands import TYPES, sources
 from ..conv2d.parts.splits import ADD, added, launches_of_splits

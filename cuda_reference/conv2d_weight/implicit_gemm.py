@@ -2,10 +2,10 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.work import unit
-from tritonkernels.conv2d_weight.parts.space import count_tiles, near, splits_for
-from tritonkernels.conv2d_weight.parts.work import of_tiles
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.work import unit
+from tritonkernels.operations.conv2d_weight.space import count_tiles, near, splits_for
+from tritonkernels.operations.conv2d_weight.work import of_tiles
 
 from ..conv2d.parts.operands import TYPES
 from ..conv2d.parts.splits import ADD, added, launches_of_splits

@@ -1,6 +1,6 @@
 """FP32 GEMM, async_copy: the configs and launches of async_copy.cuh."""
 
-from tritonkernels.gemm.parts.float32_only import float32_only
+from tritonkernels.operations.gemm.float32_only import float32_only
 
 from .parts.configs import LONG, SEED, SMALL, WIDE, tiles
 from .parts.launches import one_tile_a_block

@@ -1,9 +1,9 @@
 """FP32 GEMM, split_k: the configs and launches of split_k.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.splits import ALONE, SPLITS, groups_of, one_by_one, split_counts, without_empty
-from tritonkernels.gemm.parts.work import of_splits
+from tritonkernels.operations.gemm.float32_only import float32_only
+from tritonkernels.operations.gemm.split_counts import ALONE, SPLITS, groups_of, one_by_one, split_counts, without_empty
+from tritonkernels.operations.gemm.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div

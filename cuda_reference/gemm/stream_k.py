@@ -2,9 +2,9 @@
 
 from tritonkernels.choice.work import product, streamed
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.splits import ALONE, most_parts, one_by_one
-from tritonkernels.gemm.parts.work import last_adds
+from tritonkernels.operations.gemm.float32_only import float32_only
+from tritonkernels.operations.gemm.split_counts import ALONE, most_parts, one_by_one
+from tritonkernels.operations.gemm.work import last_adds
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div

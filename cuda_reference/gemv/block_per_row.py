@@ -1,6 +1,6 @@
 """GEMV, block_per_row: the configs and launches of block_per_row.cuh. A block of WARPS warps takes a row."""
 
-from tritonkernels.gemv.parts.shapes import UNROLL
+from tritonkernels.operations.gemv.shapes import UNROLL
 
 from ..launch import Kernel, configs_of
 from .parts.kernel import design_of_rows

@@ -1,6 +1,6 @@
 """GEMV, rows_per_warp: the configs and launches of rows_per_warp.cuh. A block takes THREADS / LANES rows."""
 
-from tritonkernels.gemv.parts.shapes import UNROLL
+from tritonkernels.operations.gemv.shapes import UNROLL
 
 from ..launch import Kernel, configs_of
 from .parts.kernel import design_of_rows

@@ -4,9 +4,9 @@ SPLITS is no template argument, so that any number works without a new build.
 """
 
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.shapes import UNROLL, counts_of_splits
-from tritonkernels.gemv.parts.vectors import full_vector
-from tritonkernels.gemv.parts.work import along_rows
+from tritonkernels.operations.gemv.shapes import UNROLL, counts_of_splits
+from tritonkernels.operations.gemv.vectors import full_vector
+from tritonkernels.operations.gemv.work import along_rows
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of

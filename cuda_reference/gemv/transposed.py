@@ -6,9 +6,9 @@ SPLITS is no template argument, so that any number works without a new build.
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.shapes import UNROLL, tile_of_columns
-from tritonkernels.gemv.parts.vectors import cut, full_vector
-from tritonkernels.gemv.parts.work import along_columns, column_vector
+from tritonkernels.operations.gemv.shapes import UNROLL, tile_of_columns
+from tritonkernels.operations.gemv.vectors import cut, full_vector
+from tritonkernels.operations.gemv.work import along_columns, column_vector
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, config_of, configs_of

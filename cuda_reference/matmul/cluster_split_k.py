@@ -3,7 +3,7 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_tiles
+from tritonkernels.operations.matmul.work import of_tiles
 
 from ..launch import Kernel, ceil_div, configs_of
 from . import persistent

@@ -3,9 +3,9 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import counts_for, few_blocks, split_counts
-from tritonkernels.matmul.parts.schemes import NO_FINER_THAN_IEEE, in_ieee
-from tritonkernels.matmul.parts.work import of_splits
+from tritonkernels.operations.gemm.split_counts import counts_for, few_blocks, split_counts
+from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
+from tritonkernels.operations.matmul.work import of_splits
 
 from ..common.align import k_major, without_idle_strides
 from ..launch import Kernel, configs_of

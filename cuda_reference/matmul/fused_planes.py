@@ -3,9 +3,9 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import split_counts
-from tritonkernels.matmul.parts.schemes import SCHEMES, cannot_fuse
-from tritonkernels.matmul.parts.work import of_splits
+from tritonkernels.operations.gemm.split_counts import split_counts
+from tritonkernels.operations.matmul.schemes import SCHEMES, cannot_fuse
+from tritonkernels.operations.matmul.work import of_splits
 
 from ..common.align import in_pieces
 from ..launch import Kernel, configs_of

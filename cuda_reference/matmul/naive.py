@@ -1,7 +1,7 @@
 """Matrix product, naive: the configs and launches of naive.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_tiles
+from tritonkernels.operations.matmul.work import of_tiles
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments

@@ -7,8 +7,8 @@ import torch
 
 from tritonkernels.choice.model import reached_by
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import splits_that_fill
-from tritonkernels.matmul.parts.work import of_splits
+from tritonkernels.operations.gemm.split_counts import splits_that_fill
+from tritonkernels.operations.matmul.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..common.align import aligned, k_major

@@ -3,7 +3,7 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_tiles
+from tritonkernels.operations.matmul.work import of_tiles
 
 from ..common.align import CHUNK, in_pieces, k_major
 from ..launch import Kernel, configs_of

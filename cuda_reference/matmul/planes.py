@@ -3,9 +3,9 @@
 import functools
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import split_counts
-from tritonkernels.matmul.parts.schemes import SCHEMES
-from tritonkernels.matmul.parts.work import of_planes
+from tritonkernels.operations.gemm.split_counts import split_counts
+from tritonkernels.operations.matmul.schemes import SCHEMES
+from tritonkernels.operations.matmul.work import of_planes
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments

@@ -4,8 +4,8 @@ import functools
 from operator import itemgetter
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.splits import counts_for, split_counts
-from tritonkernels.matmul.parts.work import of_splits
+from tritonkernels.operations.gemm.split_counts import counts_for, split_counts
+from tritonkernels.operations.matmul.work import of_splits
 
 from ..common.align import in_pieces, in_whole_pieces
 from ..launch import Kernel, configs_of

@@ -5,7 +5,7 @@ import itertools
 
 from tritonkernels.choice.work import MANY, streamed
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_streams
+from tritonkernels.operations.matmul.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div

@@ -1,7 +1,7 @@
 """Matrix product, wgmma planes: the configs, tensor maps and launches of wgmma_planes.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.matmul.parts.work import of_streams
+from tritonkernels.operations.matmul.work import of_streams
 
 from ..launch import Kernel, configs_of
 from .parts.arguments import arguments, layouts

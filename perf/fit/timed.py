@@ -4,10 +4,10 @@ import json
 from typing import Any, NamedTuple
 
 from tritonkernels.gemm import GEMM
-from tritonkernels.gemm.parts.as_matmul import TO_CUDA_CORES
 from tritonkernels.matmul import MATMUL
-from tritonkernels.matmul.parts import as_gemm
-from tritonkernels.matmul.parts.as_gemm import TO_GEMM
+from tritonkernels.operations.gemm.as_matmul import TO_CUDA_CORES
+from tritonkernels.operations.matmul import as_gemm
+from tritonkernels.operations.matmul.as_gemm import TO_GEMM
 from tritonkernels.problem import Problem
 from tritonkernels.target import Target
 

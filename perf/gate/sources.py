@@ -69,7 +69,9 @@ def _programs(check, family):
 @functools.cache
 def _of_packages(ops):
     """(the files of these operations and of all that they are made of or call, the files that are no operation's)"""
-    folders = {path: folder for path in _hashes() for package, folder, *_ in [_parts(path)] if package in kernels.PACKAGES}
+    folders = {
+        path: folder for path in _hashes() for package, folder, *_ in [kernels.parts(path)] if package in kernels.PACKAGES
+    }
     wanted = ops.union(*map(_lenders, ops))
     found, new = set(), {path for path in folders if folders[path] in wanted}
     while new:
@@ -102,7 +104,7 @@ def _reached(programs):
 
 
 def _is_followed(path):
-    top, folder, *rest = _parts(path)
+    top, folder, *rest = kernels.parts(path)
     return top not in kernels.PACKAGES or (folder in plan.OPS and rest != ["__init__.py"])
 
 
@@ -113,15 +115,11 @@ def _imports(file):
         return set()
     used = set(kernels.used(file))
     used |= {path.with_suffix("") / "__init__.py" for path in used}
-    if _parts(file)[0] not in kernels.PACKAGES:
+    if kernels.parts(file)[0] not in kernels.PACKAGES:
         named = (ROOT.joinpath(*name.split(".")) for name in DOTTED.findall(file.read_text()))
         used |= {path.with_suffix(".py") for name in named for path in (name, name.parent)}
         used = {path for path in used if path.suffix == ".py"}
     return used & _hashes().keys()
-
-
-def _parts(path):
-    return (*path.relative_to(ROOT).parts, "")
 
 
 @functools.cache

@@ -10,8 +10,8 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from tritonkernels.errors import UnsupportedError
-from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.numerics import ACTIVATIONS
+from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.problem import PACKED
 from tritonkernels.validate import beta_of
 

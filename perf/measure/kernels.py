@@ -12,6 +12,7 @@ from .. import ROOT
 from . import records
 
 PACKAGES = ("tritonkernels", "cuda_reference")
+OPERATIONS = "tritonkernels/operations"  # folders of what is no kernel, for both packages
 SHARED = ("language", "common")  # folders of device code that is no operation's own
 IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)  # of Python
 HEADER = re.compile(r'"([\w./]+\.cuh)"')  # included by a header, or named by the design that has it built
@@ -37,7 +38,7 @@ def reached(files):
 
 def own(op):
     """The operation's own files in both packages."""
-    folders = (ROOT / package / op for package in PACKAGES)
+    folders = (*(ROOT / package / op for package in PACKAGES), ROOT / OPERATIONS / op)
     return {path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".cuh")}
 
 
@@ -65,8 +66,14 @@ def _named(file):
 
 
 def _holds_kernels(path):
-    package, folder, *_ = (*path.relative_to(ROOT).parts, "", "") if path.is_relative_to(ROOT) else ("", "")
+    package, folder, *_ = parts(path) if path.is_relative_to(ROOT) else ("", "")
     return package in PACKAGES and folder in (*OPS, *SHARED) and path.is_file()
+
+
+def parts(path):
+    """The parts of a path in the repository, those of operations/gemm as if they were of gemm."""
+    found = (*path.relative_to(ROOT).parts, "", "")
+    return (found[0], *found[2:]) if path.is_relative_to(ROOT / OPERATIONS) else found
 
 
 def _digest(files):

@@ -9,8 +9,8 @@ PACKAGES = ("tritonkernels", "cuda_reference", "perf")
 BOXES = {
     "tritonkernels.gemm": "gemm/__init__.py: the user function, the ladder",
     "tritonkernels.gemm.tiled": "gemm/tiled.py: a design",
-    "tritonkernels.gemm.parts.prepare": "gemm/parts/prepare.py",
-    "tritonkernels.gemm.parts.work": "gemm/parts/work.py: counts for the model",
+    "tritonkernels.operations.gemm.prepare": "operations/gemm/prepare.py",
+    "tritonkernels.operations.gemm.work": "operations/gemm/work.py: counts for the model",
     "tritonkernels.gemm.parts.tile": "gemm/parts/tile.py",
     "tritonkernels.language.structs": "language/structs.py",
     "tritonkernels.launch": "launch.py: TritonLaunch",

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from tritonkernels.matmul.parts.prepare import ACCEPTS, prepare
 from tritonkernels.numerics import COARSER, MODES, error_bound
+from tritonkernels.operations.matmul.prepare import ACCEPTS, prepare
 from tritonkernels.problem import PACKED
 
 from ..show import table

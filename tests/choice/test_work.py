@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.harness import LIBRARIES, prepare
-from tritonkernels.matmul.parts.work import main_kernel
+from tritonkernels.operations.matmul.work import main_kernel
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")

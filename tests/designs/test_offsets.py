@@ -10,8 +10,8 @@ from cuda_reference.launch import LIBRARY as CUDA
 from tests.harness import Size, built, designs, prepare, random, suited, taken
 from tritonkernels import backend
 from tritonkernels.launch import LIBRARY
-from tritonkernels.matmul.parts import split
-from tritonkernels.matmul.parts.schemes import room
+from tritonkernels.matmul.parts import fp32_planes as split
+from tritonkernels.operations.matmul.schemes import room
 from tritonkernels.problem import needs_wide_offsets
 
 ELEMENTS = 2**31 + 2**29

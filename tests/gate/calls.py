@@ -12,7 +12,7 @@ import torch
 
 from tests import cases
 from tests.harness import Size, built, names, prepare, random, transposed
-from tritonkernels.matmul.parts.prepare import FP8
+from tritonkernels.operations.matmul.prepare import FP8
 
 FLOATS = [(dtype, {}) for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64)]
 AND_TF32 = [*FLOATS, (torch.float32, {"precision": "tf32"})]

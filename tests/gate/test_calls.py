@@ -10,12 +10,12 @@ from tests.gate import build, child
 from tests.gate.calls import KINDS, calls, designs
 from tests.harness import LIBRARIES, SMALL, built, names, prepare, suited
 from tritonkernels import OPS, backend
-from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
-from tritonkernels.conv2d.parts.prepare import DTYPES
-from tritonkernels.gemm.parts.prepare import DTYPES as OF_GEMM
-from tritonkernels.gemv.parts.prepare import VECTORS
 from tritonkernels.launch import LIBRARY
-from tritonkernels.matmul.parts.prepare import ACCEPTS
+from tritonkernels.operations.conv2d.precision import FP32_PRECISIONS
+from tritonkernels.operations.conv2d.prepare import DTYPES
+from tritonkernels.operations.gemm.prepare import DTYPES as OF_GEMM
+from tritonkernels.operations.gemv.prepare import VECTORS
+from tritonkernels.operations.matmul.prepare import ACCEPTS
 from tritonkernels.target import Target
 
 H200, CPU = Target.named("h200"), torch.device("cpu")

@@ -28,10 +28,10 @@ from tests.harness import (
     thorough,
 )
 from tritonkernels import numerics
-from tritonkernels.conv2d_input.parts.phases import phases
-from tritonkernels.conv2d_weight.parts.space import MOST_SPLITS, splits_for
 from tritonkernels.errors import GradientError
 from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.operations.conv2d_input.phases import phases
+from tritonkernels.operations.conv2d_weight.space import MOST_SPLITS, splits_for
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")

@@ -29,8 +29,8 @@ from tests.harness import (
 )
 from tritonkernels import numerics
 from tritonkernels.design import as_dict
-from tritonkernels.gemv.parts.shapes import streams, tile_of_columns
 from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.operations.gemv.shapes import streams, tile_of_columns
 from tritonkernels.target import Target
 
 FLOAT, HALF, INT8 = (torch.float32, torch.float32), (torch.float16, torch.float16), (torch.int8, torch.bfloat16)

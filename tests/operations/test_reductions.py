@@ -29,8 +29,8 @@ from tests.harness import (
 from tritonkernels.choice import learned
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnknownDesignError, UnsupportedError
-from tritonkernels.matmul.parts.schemes import SCHEMES
 from tritonkernels.numerics import error_bound
+from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.target import Target
 
 TRITON, CUDA = tritonkernels.launch.LIBRARY, cuda_reference.launch.LIBRARY

@@ -13,12 +13,12 @@ import tritonkernels.nn
 from tests.harness import thorough
 from tests.tools import typed
 from tritonkernels import annotations, errors, report
-from tritonkernels.conv2d.parts.precision import FP32_PRECISIONS
 from tritonkernels.design import Design, Designs
 from tritonkernels.launch import LIBRARY
-from tritonkernels.matmul.parts.prepare import ACCEPTS, SUMS
 from tritonkernels.nn.swap import Swap, Swaps
 from tritonkernels.numerics import ACTIVATIONS
+from tritonkernels.operations.conv2d.precision import FP32_PRECISIONS
+from tritonkernels.operations.matmul.prepare import ACCEPTS, SUMS
 from tritonkernels.problem import FLOAT_PRECISION
 
 MODULES = (tritonkernels, cuda_reference, tritonkernels.nn, cuda_reference.nn)

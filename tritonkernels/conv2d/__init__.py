@@ -6,10 +6,10 @@ from ..annotations import Config, Conv2dPrecision, Padding, Pair
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.conv2d.as_matmul import TO_MATMUL
+from ..operations.conv2d.prepare import prepare
+from ..operations.conv2d.rules import CONV2D_RULES
 from ..torch_ops import Operator
-from .parts.as_matmul import TO_MATMUL
-from .parts.prepare import prepare
-from .parts.rules import CONV2D_RULES
 
 LADDER = (
     Rung(

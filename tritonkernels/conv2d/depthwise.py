@@ -9,18 +9,18 @@ Mirrors cuda_reference/conv2d/depthwise.cuh.
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry, operands
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from .parts.operands import Geometry, operands
+from ..operations.conv2d.work import of_outputs, strip
 from .parts.run_space import depthwise_configs, taps_unrolled
 from .parts.runs import count_runs
 from .parts.sliding import blocks_of_program, place_of_runs, store_run
 from .parts.tile import bias_or_zero
 from .parts.window import multiply_column
-from .parts.work import of_outputs, strip
 
 
 @triton.jit

@@ -7,6 +7,7 @@ cuda_reference/conv2d/depthwise_channels.cuh.
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry, operands
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -14,12 +15,11 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from .parts.operands import Geometry, operands
+from ..operations.conv2d.work import of_outputs, strip
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
 from .parts.tile import bias_or_zero
-from .parts.work import of_outputs, strip
 
 
 @triton.jit

@@ -19,6 +19,7 @@ import torch
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -27,13 +28,12 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d.work import of_outputs, rewritten, strip
 from ..problem import needs_wide_offsets
-from .parts.operands import Geometry
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
-from .parts.work import of_outputs, rewritten, strip
 
 
 class Taps(NamedTuple):

@@ -27,21 +27,21 @@ from ..batches import merges
 from ..choice.work import copy
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
+from ..language.last_to_arrive import last_to_arrive, sum_in_order
+from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import packed
-from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from ..matmul.parts.operands import lacks_products
+from ..operations.conv2d.work import gathered, of_product
 from ..problem import needs_wide_offsets
 from ..workspace import counters, partial_sums
-from .parts.operands import Geometry, operands
 from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles, rows_by_element, sizes
-from .parts.work import gathered, of_product
 
 ENOUGH = 32  # tiles of pixels
 

@@ -10,11 +10,11 @@ import torch
 
 from ..config import config_of
 from ..integers import ceil_div, next_power_of_2
+from ..language.convolution import Geometry, operands
 from ..language.structs import Filters, Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..lesson import lesson
-from .parts.operands import Geometry, operands
 
 
 @triton.jit

@@ -12,12 +12,12 @@ import math
 import torch
 
 from ..integers import ceil_div
+from ..language.convolution import Geometry, operands
 from ..language.structs import Filters, Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..lesson import lesson
 from .direct import configs
-from .parts.operands import Geometry, operands
 
 
 @triton.jit

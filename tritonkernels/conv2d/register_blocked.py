@@ -12,6 +12,7 @@ Mirrors cuda_reference/conv2d/register_blocked.cuh.
 from ..config import config_of
 from ..design import Design
 from ..integers import next_power_of_2
+from ..language.convolution import Geometry, operands
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -19,8 +20,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from .parts.operands import Geometry, operands
-from .parts.shapes import MOST_TAPS
+from ..operations.conv2d.shapes import MOST_TAPS
 from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program, work_of_tiles
 from .parts.window import load_window, multiplied
 

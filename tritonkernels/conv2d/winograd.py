@@ -24,6 +24,7 @@ from ..config import config_of
 from ..cook_toom import transform
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -32,11 +33,10 @@ from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..matmul import pipelined
+from ..operations.conv2d.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
+from ..operations.conv2d.work import of_winograd
 from ..problem import needs_wide_offsets
-from .parts.operands import Geometry
-from .parts.points import OUTPUTS, images_at_once, product_at_points, refuses_winograd
 from .parts.transforms import across, of_inputs, of_taps, to_outputs
-from .parts.work import of_winograd
 
 
 class Tiles(NamedTuple):

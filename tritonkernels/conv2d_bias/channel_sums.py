@@ -7,17 +7,17 @@ Mirrors cuda_reference/conv2d_bias/channel_sums.cuh.
 """
 
 from ..config import config_of
-from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits, position
-from ..conv2d_weight.parts.space import near, splits_for
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.position_sums import Sums, added, count_positions, launches_of_splits, position
 from ..language.structs import Images
 from ..language.tiles import span
 from ..language.triton import tl, triton
-from .parts.work import of_sums
+from ..operations.conv2d_bias.work import of_sums
+from ..operations.conv2d_weight.space import near, splits_for
 
 
 @triton.jit

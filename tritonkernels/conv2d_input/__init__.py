@@ -3,13 +3,13 @@
 from torch import Tensor
 
 from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
-from ..conv2d.parts.rules import INPUT_RULES
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation
+from ..operations.conv2d.rules import INPUT_RULES
+from ..operations.conv2d_input.as_conv2d import TO_CONV2D
+from ..operations.conv2d_input.prepare import prepare
 from ..torch_ops import Operator
-from .parts.as_conv2d import TO_CONV2D
-from .parts.prepare import prepare
 
 
 def conv2d_input(

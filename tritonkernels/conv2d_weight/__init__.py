@@ -3,12 +3,12 @@
 from torch import Tensor
 
 from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
-from ..conv2d.parts.rules import WEIGHT_RULES
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.conv2d.rules import WEIGHT_RULES
+from ..operations.conv2d_weight.prepare import prepare
 from ..torch_ops import Operator
-from .parts.prepare import prepare
 
 LADDER = (
     Rung(

@@ -13,20 +13,20 @@ Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 """
 
 from ..config import config_of
-from ..conv2d.parts.operands import Geometry
-from ..conv2d.parts.splits import Sums, added, count_positions, launches_of_splits
-from ..conv2d.parts.work import unit
 from ..design import Design
 from ..integers import ceil_div
+from ..language.convolution import Geometry
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.position_sums import Sums, added, count_positions, launches_of_splits
 from ..language.structs import Images
 from ..language.tiles import span
 from ..language.triton import tl, triton
+from ..operations.conv2d.work import unit
+from ..operations.conv2d_weight.space import count_tiles, near, power_of_2, splits_for
+from ..operations.conv2d_weight.work import of_tiles
 from .parts.gather import load_grads, load_inputs, place_of_tap
-from .parts.space import count_tiles, near, power_of_2, splits_for
-from .parts.work import of_tiles
 
 
 @triton.jit

@@ -10,8 +10,8 @@ Mirrors cuda_reference/conv2d_weight/naive.cuh.
 import torch
 
 from ..config import config_of
-from ..conv2d.parts.operands import Geometry
 from ..integers import ceil_div, next_power_of_2
+from ..language.convolution import Geometry
 from ..language.structs import Filters, Images
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch

@@ -6,10 +6,10 @@ from ..annotations import Config
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.gemm.as_matmul import TO_CUDA_CORES, TO_TENSOR_CORES
+from ..operations.gemm.prepare import prepare
+from ..operations.gemm.rules import RULES
 from ..torch_ops import Operator
-from .parts.as_matmul import TO_CUDA_CORES, TO_TENSOR_CORES
-from .parts.prepare import prepare
-from .parts.rules import RULES
 
 LADDER = (
     Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive", kind="lesson"),

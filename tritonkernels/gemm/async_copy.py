@@ -20,15 +20,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ..config import config_of
 from ..design import Design
-from ..language.overlap import wait_for_earlier_kernels
-from ..language.packed import packed
-from ..language.renamed import barrier, copy_async
-from ..language.structs import Matrix
-from ..launch import TritonLaunch
-from ..problem import needs_wide_offsets
-from .parts import one_stage
-from .parts.float32_only import float32_only
-from .parts.gluon_tile import (
+from ..language.gluon_tile import (
     PLAIN,
     Operand,
     Staging,
@@ -41,8 +33,16 @@ from .parts.gluon_tile import (
     store_tile,
     words_inside,
 )
+from ..language.overlap import wait_for_earlier_kernels
+from ..language.packed import packed
+from ..language.renamed import barrier, copy_async
+from ..language.structs import Matrix
+from ..launch import TritonLaunch
+from ..operations.gemm.float32_only import float32_only
+from ..operations.gemm.work import of_packed_tiles, of_tiles
+from ..problem import needs_wide_offsets
+from .parts import one_stage
 from .parts.space import block_tile, count_tiles
-from .parts.work import of_packed_tiles, of_tiles
 
 
 @gluon.jit

@@ -16,11 +16,11 @@ from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
-from .parts.float32_only import float32_only
+from ..operations.gemm.float32_only import float32_only
+from ..operations.gemm.work import of_tiles
 from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs
 from .parts.tile import one_program_a_tile, store_tile, tile_product
-from .parts.work import of_tiles
 
 
 @triton.jit

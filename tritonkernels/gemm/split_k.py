@@ -16,18 +16,18 @@ import torch
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
+from ..language.last_to_arrive import last_to_arrive, sum_in_order
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive, sum_in_order
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.gemm.float32_only import float32_only
+from ..operations.gemm.split_counts import ALONE, split_counts
+from ..operations.gemm.work import UNDER_WAY, of_splits
 from ..workspace import counters
-from .parts.float32_only import float32_only
 from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs, count_tiles
-from .parts.splits import ALONE, split_counts
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
-from .parts.work import UNDER_WAY, of_splits
 
 
 @triton.jit

@@ -24,11 +24,11 @@ from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from .parts.float32_only import float32_only
+from ..operations.gemm.float32_only import float32_only
+from ..operations.gemm.work import of_streams
 from .parts.packed_b import may_pack_b
 from .parts.space import block_tile, blocked_configs, count_tiles
 from .parts.tile import blas, rows_and_cols, store_tile, tile_product
-from .parts.work import of_streams
 
 
 class Pieces(NamedTuple):

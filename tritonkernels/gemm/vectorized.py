@@ -14,10 +14,10 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from ..config import config_of
+from ..language.gluon_tile import reads_quads
 from ..language.renamed import barrier
 from ..language.structs import Matrix
 from .parts.gluon_lessons import gluon_lesson, span, store_tile
-from .parts.gluon_tile import reads_quads
 from .parts.lessons import launch
 
 TILE = config_of({"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 8}, num_warps=8, num_stages=1)

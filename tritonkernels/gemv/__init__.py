@@ -6,9 +6,9 @@ from ..annotations import Config
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.gemv.prepare import prepare
+from ..operations.gemv.rules import RULES
 from ..torch_ops import Operator
-from .parts.prepare import prepare
-from .parts.rules import RULES
 
 LADDER = (
     Rung("naive", "a thread per row", "gemv seed: the starting point", kind="lesson"),

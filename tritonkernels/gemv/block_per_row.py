@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design
+from ..operations.gemv.shapes import BLOCK, UNROLL
 from .parts.row_tile import interpreted, launches, tile, work
-from .parts.shapes import BLOCK, UNROLL
 
 
 def configs(problem, target):

@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
 """
 
 from ..design import Design
+from ..operations.gemv.vectors import full_vector
 from .parts.row_tile import interpreted, launches, tile, work
-from .parts.vectors import full_vector
 
 LANES = (1, 2, 4, 8, 16)
 

@@ -9,16 +9,16 @@ Mirrors cuda_reference/gemv/split_n.cuh.
 
 from ..design import Design
 from ..integers import ceil_div
+from ..language.last_to_arrive import last_to_arrive, sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.gemv.shapes import UNROLL, counts_of_splits
+from ..operations.gemv.vectors import cut
 from ..workspace import counters, partial_sums
 from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work
-from .parts.shapes import UNROLL, counts_of_splits
 from .parts.structs import Addend, Rows, Splits, alpha_of, reading, results
-from .parts.vectors import cut
 
 
 @triton.jit

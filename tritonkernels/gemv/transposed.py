@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div, next_power_of_2
+from ..language.last_to_arrive import last_to_arrive, sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive, sum_of_splits
 from ..language.structs import Matrices, Vector, Vectors
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.gemv.shapes import BLOCK, UNROLL, streams, tile_of_columns
+from ..operations.gemv.vectors import cut, full_vector, pitch
+from ..operations.gemv.work import along_columns, column_vector
 from ..workspace import counters, partial_sums
 from .parts.row_tile import REGISTERS, store_rows, within
-from .parts.shapes import BLOCK, UNROLL, streams, tile_of_columns
 from .parts.structs import Addend, Splits, alpha_of, results
-from .parts.vectors import cut, full_vector, pitch
-from .parts.work import along_columns, column_vector
 
 
 class Columns(NamedTuple):

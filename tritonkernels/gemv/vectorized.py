@@ -8,8 +8,8 @@ Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
 """
 
 from ..design import Design
+from ..operations.gemv.vectors import full_vector
 from .parts.row_tile import interpreted, launches, tile, work
-from .parts.vectors import full_vector
 
 
 def configs(problem, target):

@@ -7,11 +7,11 @@ from ..annotations import Accumulate, Activation, Config, MatmulPrecision
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.matmul.as_gemm import TO_GEMM
+from ..operations.matmul.as_gemv import TO_GEMV
+from ..operations.matmul.prepare import prepare
+from ..operations.matmul.rules import RULES
 from ..torch_ops import Operator
-from .parts.as_gemm import TO_GEMM
-from .parts.as_gemv import TO_GEMV
-from .parts.prepare import prepare
-from .parts.rules import RULES
 
 LADDER = (
     Rung(

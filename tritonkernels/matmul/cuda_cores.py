@@ -18,9 +18,9 @@ The kernel is parts/gluon_product.py. Mirrors cuda_reference/matmul/cuda_cores.c
 
 from triton.experimental.gluon import language as gl
 
-from ..gemm.parts.gluon_tile import PLAIN, accumulators, loads, needs_a_gpu
+from ..language.gluon_tile import PLAIN, accumulators, loads, needs_a_gpu
+from ..operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from .parts.gluon_product import in_words, product_design
-from .parts.schemes import NO_FINER_THAN_IEEE, in_ieee
 
 # (BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, num_stages): 8 x 8 sums a thread, then fewer, then 4 x 4 of
 # few columns or rows, which wait for memory alone

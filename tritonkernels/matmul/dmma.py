@@ -15,7 +15,7 @@ cuda_reference/matmul/pipelined.cuh and split_k.cuh.
 
 from triton.experimental.gluon import language as gl
 
-from ..gemm.parts.gluon_tile import loads, needs_a_gpu
+from ..language.gluon_tile import loads, needs_a_gpu
 from .parts.gluon_product import in_words, product_design
 from .parts.mma_of_doubles import SUMS
 

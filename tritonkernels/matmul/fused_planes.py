@@ -17,27 +17,27 @@ import torch
 
 from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import ALONE, counts_for, split_counts
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
+from ..language.last_to_arrive import last_to_arrive
+from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
 from ..language.tiles import known_multiples, multiple, span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
+from ..operations.gemm.split_counts import ALONE, counts_for, split_counts
+from ..operations.matmul.schemes import SCHEMES, cannot_fuse
+from ..operations.matmul.work import of_splits
 from ..problem import needs_wide_offsets
 from ..workspace import counters
 from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments, sizes_of
 from .parts.epilogue import store_tile
-from .parts.operands import lacks_products
-from .parts.schemes import SCHEMES, cannot_fuse
+from .parts.fp32_planes import high_part, split_off
+from .parts.ranges_of_k import Splits, added_up, place_of, range_of_k
 from .parts.space import block_tile, count_tiles
-from .parts.split import high_part, split_off
-from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import tile_corner
-from .parts.work import of_splits
 from .split_k import ADD_ROWS, addition_of_splits
 
 

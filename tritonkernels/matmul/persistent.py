@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 from ..config import config_of
 from ..design import Design
-from ..gemm.parts.splits import splits_that_fill
 from ..integers import ceil_div
 from ..language.descriptor import as_tma_reads, can_round, describe
 from ..language.dot import faithful_dot
@@ -38,15 +37,16 @@ from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.gemm.split_counts import splits_that_fill
+from ..operations.matmul.work import lines_of_rows, of_splits
 from ..problem import rows_are_whole_chunks
 from .parts import space
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import finished, store_tile
 from .parts.operands import ALONG_K, TENSOR_CORES_READ, packed_along_k, refuses_operands
+from .parts.ranges_of_k import Splits
 from .parts.space import block_tile, count_tiles, tile_configs
-from .parts.splits import Splits
 from .parts.tile import count_tiles_of, no_sum, tile_corner
-from .parts.work import lines_of_rows, of_splits
 from .split_k import ADD_ROWS, addition_of_splits
 
 

@@ -22,12 +22,12 @@ from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.matmul.work import of_tiles
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
 from .parts.space import block_tile, count_tiles, good_tiles, packs_of, tiled_configs, tiles_with_room
 from .parts.tile import tile_corner, tile_product
-from .parts.work import of_tiles
 
 
 @triton.jit

@@ -30,24 +30,24 @@ import torch
 from ..design import Design
 from ..integers import next_power_of_2
 from ..language.dot import faithful_dot
+from ..language.last_to_arrive import last_to_arrive
+from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
+from ..operations.matmul.schemes import SCHEMES
+from ..operations.matmul.work import of_planes
 from ..problem import needs_wide_offsets
 from ..workspace import counters
 from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments, sizes_of
 from .parts.epilogue import store_tile
-from .parts.operands import lacks_products
-from .parts.schemes import SCHEMES
+from .parts.fp32_planes import Planes, Ranges, shift_of, shifted, split
+from .parts.ranges_of_k import Splits, added_up, place_of, range_of_k, split_configs
 from .parts.space import block_tile, count_tiles
-from .parts.split import Planes, Ranges, shift_of, shifted, split
-from .parts.splits import Splits, added_up, place_of, range_of_k, split_configs
 from .parts.tile import tile_corner
-from .parts.work import of_planes
 
 
 class Products(NamedTuple):

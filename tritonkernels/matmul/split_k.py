@@ -12,18 +12,20 @@ Mirrors tritonkernels/gemm/split_k.py, the same for FP32 on CUDA cores.
 """
 
 from ..design import Design
-from ..gemm.parts.splits import ALONE, at_once, counts_for, split_counts
 from ..integers import ceil_div
+from ..language.last_to_arrive import last_to_arrive
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.splits import last_to_arrive
 from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.gemm.split_counts import ALONE, at_once, counts_for, split_counts
+from ..operations.matmul.work import of_splits
 from ..workspace import counters
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import ALONG_K, packed_operands, refuses_operands
+from .parts.ranges_of_k import Splits, added_up, place_of, range_of_k
 from .parts.space import (
     SPECIAL,
     TALL,
@@ -36,9 +38,7 @@ from .parts.space import (
     sums_slices,
     tile_configs,
 )
-from .parts.splits import Splits, added_up, place_of, range_of_k
 from .parts.tile import count_tiles_of, tile_corner, tile_product
-from .parts.work import of_splits
 
 
 @triton.jit

@@ -24,12 +24,12 @@ from ..language.structs import Matrices, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.matmul.work import of_streams
 from .parts.arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments, stored_k
 from .parts.epilogue import store_tile
 from .parts.operands import packed_operands, refuses_operands
 from .parts.space import block_tile, count_tiles, packings, packs_of, tile_configs, tiles_with_room
 from .parts.tile import count_tiles_of, tile_corner, tile_product
-from .parts.work import of_streams
 
 
 @triton.jit

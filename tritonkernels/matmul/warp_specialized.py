@@ -30,19 +30,20 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from ..config import config_of
 from ..design import Design
-from ..gemm.parts.gluon_tile import needs_a_gpu
-from ..gemm.parts.splits import splits_that_fill
 from ..language.descriptor import as_tma_reads, describe_for_gluon
+from ..language.gluon_tile import needs_a_gpu
+from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
 from ..language.triton import tl
 from ..launch import TritonLaunch
+from ..operations.gemm.split_counts import splits_that_fill
+from ..operations.matmul.work import of_splits
 from .parts.arguments import Arithmetic, Epilogue, Sizes, matmul_arguments
-from .parts.operands import ALONG_K, lacks_products
+from .parts.operands import ALONG_K
 from .parts.partitions import Boxes, Result, Ring, Tile, consume, produce
+from .parts.ranges_of_k import Splits
 from .parts.space import block_tile, count_tiles, sums_slices
-from .parts.splits import Splits
-from .parts.work import of_splits
 from .persistent import Layout, goes_in_lines, operand, packed, packed_for_lines, splits_and_result
 from .split_k import ADD_ROWS, addition_of_splits
 

@@ -12,12 +12,12 @@ from torch.nn import functional
 from .. import validate
 from ..annotations import Float32Conv2dPrecision, Float32MatmulPrecision
 from ..conv2d import CONV2D, conv2d
-from ..conv2d.parts.precision import FP32_PRECISIONS
 from ..errors import ArgumentError, ShapeError
 from ..matmul import MATMUL, matmul
-from ..matmul.parts.prepare import ACCEPTS
 from ..numerics import MODES
 from ..operation import Operation
+from ..operations.conv2d.precision import FP32_PRECISIONS
+from ..operations.matmul.prepare import ACCEPTS
 
 Own = TypeVar("Own", bound="OwnModule")
 

@@ -1,5 +1,5 @@
 // Partial sums of the gradients with respect to weight and bias: many blocks share one sum, each with its range of positions,
-// and a second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/conv2d/parts/splits.py.
+// and a second kernel adds them up in a fixed order: the same bits every time. Mirrors tritonkernels/language/position_sums.py.
 #pragma once
 #include "../../common/overlap.cuh"
 #include "common.cuh"

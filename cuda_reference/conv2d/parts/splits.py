@@ -1,6 +1,6 @@
 """The launches of a kernel with splits, whose partial sums a second kernel adds up (splits.cuh)."""
 
-from tritonkernels.conv2d.parts.work import addition
+from tritonkernels.operations.conv2d.work import addition
 from tritonkernels.workspace import partial_sums
 
 from ...launch import CudaLaunch, ceil_div

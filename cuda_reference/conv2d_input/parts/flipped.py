@@ -1,6 +1,6 @@
 """The launch that flips the filters."""
 
-from tritonkernels.conv2d_input.parts.as_conv2d import FLIPPED as THREADS
+from tritonkernels.operations.conv2d_input.as_conv2d import FLIPPED as THREADS
 
 from ...conv2d.parts.operands import sizes, sources
 from ...launch import CudaLaunch, ceil_div

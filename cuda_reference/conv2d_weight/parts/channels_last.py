@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.conv2d.parts.work import rewritten
+from tritonkernels.operations.conv2d.work import rewritten
 
 from ...conv2d.parts.taps import are_in_chunks
 from ...launch import CudaLaunch, Source, ceil_div

@@ -1,7 +1,7 @@
 """The configs, launches and work of tensor_cores.cuh: implicit_gemm where the precision is one of the tensor cores'."""
 
-from tritonkernels.conv2d.parts.work import of_product
-from tritonkernels.conv2d_weight.parts.space import in_waves
+from tritonkernels.operations.conv2d.work import of_product
+from tritonkernels.operations.conv2d_weight.space import in_waves
 
 from ...conv2d.parts.operands import TYPES
 from ...conv2d.parts.splits import ADD, added, launches_of_splits

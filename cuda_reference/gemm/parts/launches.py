@@ -1,8 +1,8 @@
 """Shared by the launches of gemm's designs: instances with and without VECTOR, threads, arguments; and the Design of two."""
 
 from tritonkernels.design import Design
-from tritonkernels.gemm.parts.float32_only import float32_only
-from tritonkernels.gemm.parts.work import of_tiles
+from tritonkernels.operations.gemm.float32_only import float32_only
+from tritonkernels.operations.gemm.work import of_tiles
 
 from ...launch import Kernel, ceil_div, holds
 from .configs import count_tiles, in_order, tile_grid

@@ -1,6 +1,6 @@
 """CUDA's designs that may pack operands: their kernels read 128 bits at a time only if both lie by rows (launches.vector)."""
 
-from tritonkernels.gemm.parts.packing import in_rows, may_pack
+from tritonkernels.operations.gemm.packing import in_rows, may_pack
 
 from ...common.align import along_k
 from ...launch import config_of

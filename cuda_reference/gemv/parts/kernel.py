@@ -7,10 +7,10 @@ import torch
 
 from tritonkernels.choice.work import KNOWN
 from tritonkernels.design import Design
-from tritonkernels.gemv.parts.shapes import streams
-from tritonkernels.gemv.parts.vectors import full_vector
-from tritonkernels.gemv.parts.work import along_rows
 from tritonkernels.lesson import lesson
+from tritonkernels.operations.gemv.shapes import streams
+from tritonkernels.operations.gemv.vectors import full_vector
+from tritonkernels.operations.gemv.work import along_rows
 
 from ...launch import ceil_div
 

@@ -6,7 +6,7 @@
 //
 // The kernel reads 4 bytes per element and writes 4 (tf32: 8, bf16: 6), with K contiguous and padded with zeros: 0.25 ms for both
 // operands at 8192^2 and 4.3 TB/s. Shifts need a first pass over the matrix (`extremes`).
-// Mirrors tritonkernels/matmul/parts/split.py, which has the theory.
+// Mirrors tritonkernels/matmul/parts/fp32_planes.py, which has the theory.
 #pragma once
 #include "../../common/overlap.cuh"
 #include "../../common/patch.cuh"

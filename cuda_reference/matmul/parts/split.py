@@ -2,7 +2,7 @@
 
 import torch
 
-from tritonkernels.matmul.parts.schemes import of_batch, room
+from tritonkernels.operations.matmul.schemes import of_batch, room
 
 from ...common.align import by_patches
 from ...launch import Source

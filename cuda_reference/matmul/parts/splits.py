@@ -1,6 +1,6 @@
 """Splits of K: how long they are, and the workspace through which the last block of a tile adds up its splits."""
 
-from tritonkernels.gemm.parts.splits import groups_of, without_empty
+from tritonkernels.operations.gemm.split_counts import groups_of, without_empty
 from tritonkernels.workspace import counters, partial_sums
 
 from ...launch import ceil_div

@@ -11,9 +11,9 @@ from tests.compiler import printed
 from tests.harness import DEVICES, available_on, channels_last, prepare, random, run_checked, run_where_taken, short
 from tritonkernels import numerics
 from tritonkernels.conv2d.parts.runs import best_run, extent
-from tritonkernels.conv2d.parts.shapes import COLUMN_ROWS, COLUMN_TAPS
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
+from tritonkernels.operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS
 from tritonkernels.target import Target
 
 on_devices = pytest.mark.parametrize("device", DEVICES)

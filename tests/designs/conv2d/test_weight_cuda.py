@@ -26,7 +26,7 @@ from tests.harness import (
     short,
     step_two,
 )
-from tritonkernels.conv2d_weight.parts.space import MOST_SPLITS, in_waves
+from tritonkernels.operations.conv2d_weight.space import MOST_SPLITS, in_waves
 from tritonkernels.target import Target
 
 H200, SIMT = Target.named("h200"), Target.named("simt")

@@ -11,13 +11,13 @@ from perf.offline import sass
 from tests import nvcc
 from tests.harness import DEVICES, LAYOUTS, available_on, channels_last, prepare, random, run_checked, small_integers, thorough
 from tritonkernels import numerics
-from tritonkernels.conv2d.parts import points
-from tritonkernels.conv2d.parts.points import images_at_once, product_at_points, refuses_winograd
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import reference
+from tritonkernels.operations.conv2d import points
+from tritonkernels.operations.conv2d.points import images_at_once, product_at_points, refuses_winograd
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")

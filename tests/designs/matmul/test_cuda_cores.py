@@ -24,7 +24,7 @@ from tests.harness import (
     thorough,
     transposed,
 )
-from tritonkernels.matmul.parts.schemes import SCHEMES
+from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.target import KNOWN, Target
 
 NAME, ROOT = "cuda_cores", Path(cuda_reference.__file__).parent

@@ -8,7 +8,7 @@ from tests.designs.matmul import gluon_threads
 from tests.designs.matmul.exact import computed, of_four_parts
 from tests.harness import available_on, offset_by_one, padded, prepare, short, small_integers, transposed
 from tritonkernels.config import config_of
-from tritonkernels.gemm.parts.gluon_tile import Operand, Staging
+from tritonkernels.language.gluon_tile import Operand, Staging
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import cuda_cores, dmma
 from tritonkernels.matmul.parts import gluon_product

@@ -10,10 +10,10 @@ from tests.harness import DEVICES, available_on, prepare, random, run_checked, s
 from tritonkernels import backend
 from tritonkernels.config import config_of
 from tritonkernels.errors import LaunchError
-from tritonkernels.gemm.parts.splits import splits_that_fill
 from tritonkernels.language import descriptor
 from tritonkernels.launch import LIBRARY, TritonLaunch
 from tritonkernels.matmul import persistent
+from tritonkernels.operations.gemm.split_counts import splits_that_fill
 from tritonkernels.target import Target
 
 ON = pytest.mark.parametrize("device", DEVICES)

@@ -14,7 +14,7 @@ from perf.offline import sass
 from tests import compiler, nvcc
 from tests.harness import DEVICES, LIBRARIES, available_on, prepare, random, run_checked, short, thorough
 from tritonkernels import backend, numerics
-from tritonkernels.matmul.parts.schemes import SCHEMES
+from tritonkernels.operations.matmul.schemes import SCHEMES
 
 MODES = tuple(SCHEMES)
 FUSED = tuple(mode for mode, scheme in SCHEMES.items() if not scheme.shifted)

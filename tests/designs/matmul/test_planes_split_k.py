@@ -9,8 +9,8 @@ from tests.designs.matmul.exact import computed, of_four_parts
 from tests.designs.matmul.test_planes import MODES, check_infinities_and_nan
 from tests.designs.matmul.test_refusals_of_fp16x3 import across, product
 from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short
-from tritonkernels.gemm.parts.splits import ALONE
 from tritonkernels.launch import LIBRARY
+from tritonkernels.operations.gemm.split_counts import ALONE
 from tritonkernels.target import Target
 
 ON = pytest.mark.parametrize("device", DEVICES)

@@ -8,8 +8,8 @@ import triton
 
 from tests.designs.matmul.exact import OF_GROUPS, computed, of_four_parts
 from tests.harness import DEVICES, available_on, prepare, random, run_checked
-from tritonkernels.gemm.parts.splits import counts_for
 from tritonkernels.launch import LIBRARY
+from tritonkernels.operations.gemm.split_counts import counts_for
 from tritonkernels.target import Target
 
 (SPLIT_K,) = (design for design in LIBRARY.designs("matmul") if design.name == "split_k")

@@ -5,14 +5,14 @@ from tests.mutants.mutant import of
 TESTS = "test_every_tensor"
 MUTANTS = [
     *of(
-        "tritonkernels/conv2d/parts/prepare.py",
+        "tritonkernels/operations/conv2d/prepare.py",
         TESTS,
         ("out over bias", ", input=input, weight=weight, bias=bias)", ", input=input, weight=weight)"),
         ("a bias of another device", 'ranks=(1,), like=("input", input))', "ranks=(1,))"),
         ("a weight of another device", 'ranks=(4,), like=("input", input))', "ranks=(4,))"),
     ),
     *of(
-        "tritonkernels/conv2d_input/parts/prepare.py",
+        "tritonkernels/operations/conv2d_input/prepare.py",
         TESTS,
         (
             "out over the filter",
@@ -22,22 +22,22 @@ MUTANTS = [
         ("a gradient of another device", ', like=("weight", weight))', ")"),
     ),
     *of(
-        "tritonkernels/conv2d_weight/parts/prepare.py",
+        "tritonkernels/operations/conv2d_weight/prepare.py",
         TESTS,
         ("out over the gradient", "memory_format, input=input, grad_output=grad_output)", "memory_format, input=input)"),
     ),
     *of(
-        "tritonkernels/conv2d_bias/parts/prepare.py",
+        "tritonkernels/operations/conv2d_bias/prepare.py",
         TESTS,
         ("out over the gradient", "device, grad_output=grad_output)", "device)"),
     ),
     *of(
-        "tritonkernels/gemm/parts/prepare.py",
+        "tritonkernels/operations/gemm/prepare.py",
         TESTS,
         ("out over b", 'addend="c", a=a, b=b, c=c)', 'addend="c", a=a, c=c)'),
     ),
     *of(
-        "tritonkernels/gemv/parts/prepare.py",
+        "tritonkernels/operations/gemv/prepare.py",
         TESTS,
         ("a scale of any device", '        validate.same_device("scale", scale, "a", a)\n', ""),
         ("x of another device", '    validate.same_device("x", x, "a", a)\n', ""),
@@ -49,7 +49,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/matmul/parts/prepare.py",
+        "tritonkernels/operations/matmul/prepare.py",
         TESTS,
         ("out over bias", '"bias": bias, "scale_a"', '"scale_a"'),
         ("out over a scale", '"scale_a": scale_a, "scale_b": scale_b}', '"scale_a": scale_a}'),

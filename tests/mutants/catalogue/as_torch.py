@@ -56,7 +56,7 @@ MUTANTS = [
         ("traces limited to some sizes", "    return isinstance(size, int)", "    return True"),
     ),
     *of(
-        "tritonkernels/matmul/parts/rules.py",
+        "tritonkernels/operations/matmul/rules.py",
         "cuda_reference and test_gradients_of_empty and matmul",
         ("no gradient of empty products", "reshape(count, a_shape[-1])", "reshape(-1, a_shape[-1])"),
     ),
@@ -77,7 +77,7 @@ MUTANTS = [
         ("the levels around a transform dropped", "if peek_interpreter_stack() is None:", "if True:"),
     ),
     *of(
-        "tritonkernels/gemm/parts/rules.py",
+        "tritonkernels/operations/gemm/rules.py",
         "cuda_reference and (first_and_second_order or forward_mode or operand_may_have) and gemm",
         ("a gradient without alpha", "ops.gemm, grad, b.mT, alpha=alpha)", "ops.gemm, grad, b.mT)"),
         ("a gradient without beta", '"c": lambda: scaled(grad, beta)', '"c": lambda: grad'),
@@ -85,7 +85,7 @@ MUTANTS = [
         ("the batch of C at its end", 'padded(front(c, dims["c"]), 2)', 'front(c, dims["c"])'),
     ),
     *of(
-        "tritonkernels/matmul/parts/rules.py",
+        "tritonkernels/operations/matmul/rules.py",
         "cuda_reference and (first_and_second_order or operand_may_have) and matmul",
         ("the gradient of a row of B", "found if len(b_shape) > 1 else found[..., 0]", "found"),
         ("one matrix taken for a batch", "if len(b_shape) <= 2 and", "if len(b_shape) <= 3 and"),

@@ -130,7 +130,7 @@ MUTANTS = [
         ("taken for rounded", "problem.precision, are_tf32", "problem.precision, True"),
     ),
     *of(
-        "tritonkernels/conv2d/parts/as_matmul.py",
+        "tritonkernels/operations/conv2d/as_matmul.py",
         "reductions",
         ("a filter's first tap alone", "(problem.r, problem.s) == (1, 1), problem", "True, problem"),
         ("strides forgotten", '"a stride": not no_stride', '"a stride": False'),
@@ -140,7 +140,7 @@ MUTANTS = [
         ("images taken for one", "all(merges(t, t.ndim - 3) for t in (pixels, results))", "True"),
     ),
     *of(
-        "tritonkernels/conv2d_input/parts/as_conv2d.py",
+        "tritonkernels/operations/conv2d_input/as_conv2d.py",
         "conv2d_input",
         (
             "filters not flipped",

@@ -4,7 +4,7 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
-        "tritonkernels/gemm/parts/packing.py",
+        "tritonkernels/operations/gemm/packing.py",
         "test_gemm_packing",
         ("operands exchanged", "*operands.values(), c, out", "*reversed(operands.values()), c, out"),
         ("copies not launched", "                yield from copies\n", ""),
@@ -122,7 +122,7 @@ MUTANTS = [
         ("more than a block adds up in time", "* split_k <= ALONE or", "* split_k <= 2 * ALONE or"),
     ),
     *of(
-        "tritonkernels/language/splits.py",
+        "tritonkernels/language/last_to_arrive.py",
         "gemm and splits and tritonkernels",
         ("a gemm's counter left standing", 'tl.atomic_xchg(counter_ptr, 0, sem="relaxed")', "pass"),
         ("the first parts again and again", "        place += AT_ONCE * SIZE\n", ""),
@@ -143,7 +143,7 @@ MUTANTS = [
         ("a part too long", "sharers_of(shared, slices_per_tile, programs) // shared)", "1 + programs // shared)"),
     ),
     *of(
-        "tritonkernels/gemm/parts/prepare.py",
+        "tritonkernels/operations/gemm/prepare.py",
         "alpha_zero and tritonkernels",
         ("A read at alpha = 0", "    if holds(alpha == 0):", "    if False:"),
     ),

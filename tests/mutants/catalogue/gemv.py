@@ -32,12 +32,12 @@ MUTANTS = [
         ("the last vector dropped", "rows.vectors)", "rows.vectors - 1)"),
     ),
     *of(
-        "tritonkernels/language/splits.py",
+        "tritonkernels/language/last_to_arrive.py",
         "tritonkernels and gemv",
         ("the last split left out", "(first + at < splits)", "(first + at < splits - 1)"),
     ),
     *of(
-        "tritonkernels/language/splits.py",
+        "tritonkernels/language/last_to_arrive.py",
         "more_splits",
         ("only the first splits added up", "for first in range(0, splits, BLOCK_S):", "for first in range(0, 1, BLOCK_S):"),
     ),

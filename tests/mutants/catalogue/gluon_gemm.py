@@ -34,7 +34,7 @@ MUTANTS = [
         ("the right half written over the left", "        col += BLOCK_N // 2\n", ""),
     ),
     *of(
-        "tritonkernels/gemm/parts/gluon_tile.py",
+        "tritonkernels/language/gluon_tile.py",
         TESTS,
         ("words that begin anywhere", "length - WORD + index % WORD", "length - WORD"),
         ("columns after the result", "inside = (rows < M) & (cols < N)", "inside = (rows < M)"),
@@ -77,7 +77,7 @@ MUTANTS = [
         ("offsets of batches in 32 bits", "    if WIDE:\n        batch = batch.to(tl.int64)\n", ""),
     ),
     *of(
-        "tritonkernels/matmul/parts/split.py",
+        "tritonkernels/matmul/parts/fp32_planes.py",
         "test_offsets and batches",
         ("offsets of batches in 32 bits", "    if WIDE:\n        batch = batch.to(tl.int64)\n", ""),
     ),

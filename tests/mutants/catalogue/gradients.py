@@ -4,7 +4,7 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
-        "tritonkernels/conv2d/parts/rules.py",
+        "tritonkernels/operations/conv2d/rules.py",
         "cuda_reference and (test_second_order_is_torchs or batches and conv2d or first_and_second and conv2d)",
         ("the operand in the place of the incoming gradient", "grad if name not in forms else tensor", "tensor"),
         ("the memory format of the other operands", "form and form.memory_format", "None"),
@@ -20,7 +20,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/conv2d/parts/rules.py",
+        "tritonkernels/operations/conv2d/rules.py",
         "unneeded_second_order or precision_of_the_forward",
         ("gradients in ieee", 'if not name.endswith("_size")', 'if not name.endswith("_size") and name != "precision"'),
     ),
@@ -35,12 +35,12 @@ MUTANTS = [
         ("gradients that nobody asked for", "if wanted[name] else None", "if forms[name] else None"),
     ),
     *of(
-        "tritonkernels/conv2d_weight/parts/prepare.py",
+        "tritonkernels/operations/conv2d_weight/prepare.py",
         "test_tf32_is_rounded_to_nearest_and_really_used",
         ("tf32 computed as ieee", "precision = resolved(precision, input.dtype)", "precision = resolved(None, input.dtype)"),
     ),
     *of(
-        "tritonkernels/conv2d_input/parts/phases.py",
+        "tritonkernels/operations/conv2d_input/phases.py",
         "cuda_reference and conv2d_input and depthwise",
         (
             "phases start a row late",
@@ -94,7 +94,7 @@ MUTANTS = [
         ("group forgotten", "(group * g.c_per_group + c)", "c"),
     ),
     *of(
-        "tritonkernels/conv2d/parts/splits.py",
+        "tritonkernels/language/position_sums.py",
         "tritonkernels and (conv2d_weight or conv2d_bias)",
         ("last split dropped", "inside, splits, total, BLOCK_S)", "inside, splits - 1, total, BLOCK_S)"),
         ("result taken for contiguous", "out.ptr + k * out.k + c * out.c", "out.ptr + k * C * R * S + c * R * S"),

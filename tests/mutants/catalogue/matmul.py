@@ -36,7 +36,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/matmul/parts/work.py",
+        "tritonkernels/operations/matmul/work.py",
         "test_work and boxes",
         ("a box across K as wide as its tile", "own * -(-n // box) * box / n if across", "own if across"),
         ("boxes of what is packed", "if across and not whole else own", "if across else own"),
@@ -130,14 +130,14 @@ MUTANTS = [
         ("many splits added by nobody", "if splits is not None and not last_adds:", "if False:"),
     ),
     *of(
-        "tritonkernels/matmul/parts/split.py",
+        "tritonkernels/matmul/parts/fp32_planes.py",
         "planes and not cuda_reference",
         ("low planes not rounded to what is left", "(rest - _in_fp32(plane)) * STEP", "rest * STEP"),
         ("far shifts not cut off", "tl.maximum(n, -252)", "n + 0"),
         ("small numbers flushed", "tl.maximum(tl.abs(rest), smallest)", "tl.abs(rest)"),
     ),
     *of(
-        "tritonkernels/matmul/parts/split.py",
+        "tritonkernels/matmul/parts/fp32_planes.py",
         "result_is_right and planes and tritonkernels",
         ("extremes of nothing", "if ranges is not None and once.numel():", "if ranges is not None:"),
     ),
@@ -153,7 +153,7 @@ MUTANTS = [
         ("ranges of the first matrix of the batch", "b_ranges.ptr + batch * b_ranges.batch", "b_ranges.ptr"),
     ),
     *of(
-        "tritonkernels/matmul/parts/split.py",
+        "tritonkernels/matmul/parts/fp32_planes.py",
         "refusals_of_fp16x3 and tritonkernels",
         ("zeros refused", ">= COUNTED) | (largest == 0)", ">= COUNTED)"),
         ("zeros counted as lost", "(tl.abs(rest) < COUNTED) & (whole != 0)", "tl.abs(rest) < COUNTED"),
@@ -310,7 +310,7 @@ MUTANTS = [
         ("any distance of batches", " or batch % 16)", ")"),
     ),
     *of(
-        "tritonkernels/matmul/parts/splits.py",
+        "tritonkernels/matmul/parts/ranges_of_k.py",
         "split_k and matmul and not cuda_reference",
         ("every part of a tile the first", "(first_row + tl.arange(0, ROWS))", "(first_row * 0 + tl.arange(0, ROWS))"),
         ("ranges of K overlap", "first + splits.k_per_split, K)", "first + splits.k_per_split + 1, K)"),
@@ -355,12 +355,12 @@ MUTANTS = [
         ("scales of rows for columns", "rows * scale_a.row", "rows * scale_b.col"),
     ),
     *of(
-        "tritonkernels/matmul/parts/prepare.py",
+        "tritonkernels/operations/matmul/prepare.py",
         "test_fp8 and tritonkernels and tiled and alpha_is_zero",
         ("scales read at alpha = 0", "b[..., :0], None, None", "b[..., :0], scale_a, scale_b"),
     ),
     *of(
-        "tritonkernels/matmul/parts/as_gemv.py",
+        "tritonkernels/operations/matmul/as_gemv.py",
         "reductions",
         ("a row read as a column", "if problem.n != 1:", "if False:"),
         ("C of a row not turned", "None if c is None else c.mT, out.mT", "c, out.mT"),
@@ -370,7 +370,7 @@ MUTANTS = [
         ("packed types taken", "problem.precision not in PRECISIONS", "False"),
     ),
     *of(
-        "tritonkernels/matmul/parts/as_gemm.py",
+        "tritonkernels/operations/matmul/as_gemm.py",
         "reductions",
         ("other types taken", "problem.precision not in NO_FINER_THAN_IEEE", "False"),
         ("the precision kept", 'precision="ieee"', "precision=problem.precision"),

@@ -105,7 +105,7 @@ MUTANTS = [
         ("32 bits to the range's B", " + first_k * stride.b.row", " + int(first_k * stride.b.row)"),
     ),
     *of(
-        "tritonkernels/gemm/parts/splits.py",
+        "tritonkernels/operations/gemm/split_counts.py",
         "test_cuda_cores and few_tiles or fill_the_sms",
         ("a block for an SM is not few", "blocks <= MOST * target.sms", "blocks < target.sms"),
         ("splits that leave others empty", "*(without_empty(splits, slices) for splits", "*(splits for splits"),

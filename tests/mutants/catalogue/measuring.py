@@ -35,7 +35,7 @@ MUTANTS = [
         ("a key without the emulation", '    if backend != "cuda":\n        files |= _emulation()\n', ""),
     ),
     *of(
-        "tritonkernels/gemv/parts/rules.py",
+        "tritonkernels/operations/gemv/rules.py",
         "test_batches and fewer",
         ("y of fewer dimensions taken for the batch's", 'y = padded(front(y, dims["y"]), rank)', 'y = front(y, dims["y"])'),
         (
@@ -45,7 +45,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/matmul/parts/rules.py",
+        "tritonkernels/operations/matmul/rules.py",
         "test_batches and fewer",
         (
             "c of fewer dimensions taken for the batch's",

@@ -277,7 +277,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tritonkernels/language/splits.py",
+        "tritonkernels/language/last_to_arrive.py",
         "(split_k and matmul) or test_implicit_gemm and tails",
         ("last split forgotten", "in tl.static_range(1, AT_ONCE):", "in tl.static_range(1, AT_ONCE - 1):"),
         ("splits after the last whole turn forgotten", "in tl.static_range(REST):", "in tl.static_range(0):"),
@@ -293,7 +293,7 @@ MUTANTS = [
         ("padding counted by xor", "(acc + 8 * walked).to", "(acc + 8 * (walked - 1)).to"),
     ),
     *of(
-        "tritonkernels/language/splits.py",
+        "tritonkernels/language/last_to_arrive.py",
         "arrivals_of_triton",
         ("an arrival that publishes nothing", 'sem="acq_rel"', 'sem="relaxed"'),
     ),

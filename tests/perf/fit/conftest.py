@@ -4,8 +4,8 @@ import pytest
 
 from tritonkernels.design import Design, Designs
 from tritonkernels.gemm.parts.space import block_tile, blocked_configs
-from tritonkernels.gemm.parts.work import of_tiles
 from tritonkernels.launch import LIBRARY
+from tritonkernels.operations.gemm.work import of_tiles
 
 
 @pytest.fixture(scope="module", autouse=True)

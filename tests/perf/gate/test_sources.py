@@ -11,14 +11,14 @@ FILES = {
     "tritonkernels/choice/tables/h200/gemm.json": "",
     "tritonkernels/nn/modules.py": "from ..matmul import MATMUL\nfrom ..conv2d.parts.precision import FP32\n",
     "tritonkernels/gemm/__init__.py": "from .parts.prepare import prepare\n",
-    "tritonkernels/gemm/parts/rules.py": "",
+    "tritonkernels/operations/gemm/rules.py": "",
     "tritonkernels/gemm/tiled.py": "",
     "tritonkernels/gemv/__init__.py": "",
-    "tritonkernels/gemv/parts/rules.py": "from ...gemm.parts.rules import scaled\n",
+    "tritonkernels/operations/gemv/rules.py": "from ...gemm.parts.rules import scaled\n",
     "tritonkernels/matmul/__init__.py": "",
-    "tritonkernels/matmul/parts/as_gemv.py": "from ...gemv.parts.prepare import prepare\n",
-    "tritonkernels/matmul/parts/prepare.py": "",
-    "tritonkernels/conv2d/parts/precision.py": "",
+    "tritonkernels/operations/matmul/as_gemv.py": "from ...gemv.parts.prepare import prepare\n",
+    "tritonkernels/operations/matmul/prepare.py": "",
+    "tritonkernels/operations/conv2d/precision.py": "",
     "tritonkernels/conv2d_input/__init__.py": "from ..conv2d.parts.precision import FP32\n",
     "cuda_reference/common/tma.cuh": "",
     "cuda_reference/gemm/tiled.cuh": "",
@@ -38,7 +38,7 @@ FILES = {
     "tests/harness.py": "from tests import cases\n",
     "tests/cases.py": "",
     "tests/gate/child.py": "from tests.harness import moved\nfrom tests.gate.calls import calls\n",
-    "tests/gate/calls.py": "from tritonkernels.matmul.parts.prepare import FP8\n",
+    "tests/gate/calls.py": "from tritonkernels.operations.matmul.prepare import FP8\n",
     "tests/gate/build.py": "",
     "tests/designs/test_designs.py": "from tests import harness\nfrom tritonkernels import conv2d\nA = 'matmul/tiled.cuh'\n",
     "tests/designs/test_code.py": "from perf.offline import sass\n",
@@ -126,11 +126,11 @@ def changed(tmp_path, monkeypatch):
         ("tests/support.py", {"around"}),
         ("tritonkernels/gemm/tiled.py", of("gemm", "matmul")),  # which has its designs
         ("tritonkernels/gemm/new.py", of("gemm", "matmul")),
-        ("tritonkernels/gemm/parts/rules.py", of("gemm", "gemv", "matmul")),  # gemv is made of it, and matmul calls gemv
+        ("tritonkernels/operations/gemm/rules.py", of("gemm", "gemv", "matmul")),  # gemv is made of it, and matmul calls gemv
         ("tritonkernels/gemv/__init__.py", of("gemv", "matmul")),
         ("cuda_reference/gemm/tiled.cuh", of("gemm", "matmul", "conv2d")),  # matmul's kernel includes it
         ("cuda_reference/matmul/tiled.cuh", of("matmul", "gemm", "conv2d")),
-        ("tritonkernels/conv2d/parts/precision.py", of("conv2d")),
+        ("tritonkernels/operations/conv2d/precision.py", of("conv2d")),
         (
             "tests/gate/calls.py",
             of(*plan.FAMILIES, checks=("calls", "memcheck", "racecheck", "synccheck", "consan", "gsan", "around")),
@@ -151,18 +151,18 @@ def test_it_changes_with_what_the_step_depends_on(changed, path, steps):
 
 def test_the_calls_of_an_operation_depend_on_a_file_of_another_that_lists_their_types(changed):
     """But not on that one's kernels."""
-    assert {"calls-gemm", "calls-matmul"} <= changed("tritonkernels/matmul/parts/prepare.py")
-    assert "calls-gemv" not in changed("tritonkernels/matmul/parts/as_gemv.py")
+    assert {"calls-gemm", "calls-matmul"} <= changed("tritonkernels/operations/matmul/prepare.py")
+    assert "calls-gemv" not in changed("tritonkernels/operations/matmul/as_gemv.py")
 
 
 def test_the_operations_that_its_tests_used_belong_to_it(changed):
-    path = "tritonkernels/conv2d/parts/precision.py"
+    path = "tritonkernels/operations/conv2d/precision.py"
     assert "tests-gemm-1of1" not in changed(path)
     assert "tests-gemm-1of1" in changed(path, used=("conv2d_input",), text="changed = 2\n")
 
 
 def test_comments_and_docstrings_are_free_to_change(changed):
-    for path in ("tritonkernels/gemm/parts/prepare.py", "cuda_reference/gemm/tiled.cuh"):
+    for path in ("tritonkernels/operations/gemm/prepare.py", "cuda_reference/gemm/tiled.cuh"):
         before, after = REMARKS[path.rsplit(".", 1)[-1]]
         assert changed(path, text=before)
         assert not changed(path, text=after)

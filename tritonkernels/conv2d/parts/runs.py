@@ -2,7 +2,7 @@
 
 import math
 
-from .shapes import COLUMN_ROWS, COLUMN_TAPS
+from ...operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS
 
 
 def extent(run, problem):

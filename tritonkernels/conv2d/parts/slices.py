@@ -8,7 +8,7 @@ import functools
 from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
-from ...matmul.parts.space import two_warpgroups_wait
+from ...language.on_target import two_warpgroups_wait
 
 # (BLOCK_M, BLOCK_N, bytes of K per row, num_warps, num_stages)
 BIGGEST = (128, 256, 128, 8, 3)

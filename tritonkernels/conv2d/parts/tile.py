@@ -2,8 +2,8 @@
 
 from ...language.dot import widened
 from ...language.triton import tl, triton
-from .shapes import tiles_of_outputs
-from .work import of_outputs
+from ...operations.conv2d.shapes import tiles_of_outputs
+from ...operations.conv2d.work import of_outputs
 
 
 @triton.jit

@@ -6,15 +6,15 @@ is faster with contiguous filters.
 Mirrors cuda_reference/conv2d_input/parts/flipped.cuh.
 """
 
-from ...conv2d.parts.operands import Geometry
-from ...conv2d.parts.splits import element
 from ...integers import ceil_div
+from ...language.convolution import Geometry
 from ...language.overlap import wait_for_earlier_kernels
+from ...language.position_sums import element
 from ...language.structs import Filters
 from ...language.tiles import span
 from ...language.triton import tl, triton
 from ...launch import TritonLaunch
-from .as_conv2d import FLIPPED
+from ...operations.conv2d_input.as_conv2d import FLIPPED
 
 
 @triton.jit

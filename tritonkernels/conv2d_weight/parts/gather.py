@@ -1,6 +1,6 @@
 """The factors of an element of the weight: grad_output at a position, and the input at its tap there."""
 
-from ...conv2d.parts.splits import position
+from ...language.position_sums import position
 from ...language.triton import tl, triton
 
 

@@ -3,8 +3,8 @@
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from ...language.gluon_tile import needs_a_gpu
 from ...lesson import lesson
-from .gluon_tile import needs_a_gpu
 from .lessons import FLOAT32
 
 

@@ -8,10 +8,21 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
 from ...config import config_of
+from ...language.gluon_tile import (
+    PLAIN,
+    Operand,
+    Staging,
+    accumulators,
+    distance,
+    loads,
+    multiply_add,
+    reads_quads,
+    span,
+    store_tile,
+)
 from ...language.overlap import wait_for_earlier_kernels
 from ...language.renamed import barrier
 from ...language.structs import Matrix
-from .gluon_tile import PLAIN, Operand, Staging, accumulators, distance, loads, multiply_add, reads_quads, span, store_tile
 
 TILES = ((128, 128, 16, 8), (64, 128, 16, 4), (64, 64, 16, 2))  # (BLOCK_M, BLOCK_N, BLOCK_K, num_warps): 64 sums a thread
 CONFIGS = [config_of({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k}, warps, num_stages=1) for m, n, k, warps in TILES]

@@ -2,7 +2,7 @@
 
 from ...config import config_of
 from ...language.packed import packed
-from .packing import in_rows, may_pack
+from ...operations.gemm.packing import in_rows, may_pack
 
 
 def may_pack_b(design):

@@ -18,10 +18,10 @@ from ...language.structs import Matrices, Vector, Vectors
 from ...language.tiles import span
 from ...language.triton import tl, triton
 from ...launch import TritonLaunch
-from .shapes import streams
+from ...operations.gemv.shapes import streams
+from ...operations.gemv.vectors import cut
+from ...operations.gemv.work import along_rows, row_vector
 from .structs import Addend, Rows, alpha_of, reading, results
-from .vectors import cut
-from .work import along_rows, row_vector
 
 # Of a thread, at most. Left alone, ptxas makes room for as many threads as an SM holds, by 32 to 40 registers each: it moves
 # loads down to where they are used, and UNROLL of them are no longer in flight at once.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector, Vectors
 from ...language.triton import tl
-from .vectors import pitch, width_of
+from ...operations.gemv.vectors import pitch, width_of
 
 
 class Addend(NamedTuple):

@@ -16,23 +16,23 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...design import Design
-from ...gemm.parts.gluon_tile import Operand, Staging, distance, multiply_add, span, words_inside
-from ...gemm.parts.splits import ALONE, counts_for, few_blocks, split_counts
+from ...language.gluon_tile import Operand, Staging, distance, multiply_add, span, words_inside
+from ...language.last_to_arrive import last_to_arrive
 from ...language.overlap import wait_for_earlier_kernels
 from ...language.renamed import barrier, copy_async
-from ...language.splits import last_to_arrive
 from ...language.structs import Matrices, Vector
 from ...language.tiles import known_multiples, multiple
 from ...launch import TritonLaunch
+from ...operations.gemm.split_counts import ALONE, counts_for, few_blocks, split_counts
+from ...operations.matmul.work import as_they_lie, of_splits
 from ...workspace import counters
 from ..split_k import ADD_ROWS, ROOMY, addition_of_splits
 from . import mma_of_doubles
 from .arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
 from .epilogue import store_tile
+from .ranges_of_k import Splits, added_up, first_of, range_of_k
 from .space import block_tile, count_tiles, shared_bytes
-from .splits import Splits, added_up, first_of, range_of_k
 from .tile import tile_corner
-from .work import as_they_lie, of_splits
 
 WORD_BYTES = 16  # of the widest copy
 

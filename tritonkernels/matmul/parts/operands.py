@@ -1,7 +1,8 @@
 """Operands in the layouts that a GPU's tensor cores need, and operands that every Triton design refuses."""
 
+from ...language.on_target import lacks_products
 from ...language.packed import packed
-from .schemes import SCHEMES
+from ...operations.matmul.schemes import SCHEMES
 
 TENSOR_CORES_READ = ("fp16", "bf16", "fp8", "int8", "tf32")  # directly from memory; other types are converted in registers
 ALONG_K = ("fp8", "int8", "tf32")  # Hopper reads these only if contiguous along K
@@ -12,16 +13,6 @@ def refuses_operands(problem, target):
     if problem.precision in SCHEMES:
         return f"it does not split fp32 operands: {problem.precision} is not its precision"
     return lacks_products(problem.precision, target)
-
-
-def lacks_products(precision, target):
-    """Why the target cannot multiply in a precision, as a sentence, or None."""
-    if precision == "fp8":  # AMD GPUs have other fp8 types
-        return target.lacks("fp8", 89)
-    if target.vendor == "amd":
-        no_tf32 = precision == "tf32" and target.gfx != "gfx942"
-        return f"of AMD's only gfx942 multiplies tf32, {target.name} is {target.isa}" if no_tf32 else None
-    return target.lacks(f"{precision} on tensor cores", 80) if precision in ("bf16", "tf32", "fp64") else None
 
 
 def packed_along_k(problem, t):

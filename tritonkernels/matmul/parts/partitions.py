@@ -12,8 +12,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from ...gemm.parts.gluon_tile import span
 from ...language.epilogue import rounded
+from ...language.gluon_tile import span
 from ...language.renamed import load_box, store_box
 from .epilogue import finished, store_tile
 from .tile import count_tiles_of, tile_corner

@@ -2,12 +2,10 @@
 
 import functools
 
-import triton
-
-from ...backend import version
 from ...choice.work import EXPONENTIAL, KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
+from ...language.on_target import two_warpgroups_wait
 from ...numerics import FP8_SLICE
 from .operands import ALONG_K
 
@@ -97,11 +95,6 @@ def _serialised(tile, problem, target):
     block_m, _, k_bytes, num_warps, _ = tile
     waits = (block_m == 128 and num_warps == 4) or (block_m >= 64 and k_bytes > FP8_SLICE)
     return target.arch == 90 and sums_slices(problem) and waits
-
-
-def two_warpgroups_wait(problem, target):
-    """The same of two warpgroups, as Triton 3.6 gives them to ptxas where no loop over tiles is around the loop over K."""
-    return version(triton) < (3, 7) and target.arch == 90 and problem.precision in ("fp16", "bf16", "tf32")
 
 
 def candidates(problem):

@@ -5,8 +5,8 @@ import math
 from torch.nn import functional
 
 from ... import switches, validate
-from ...gemm.parts.rules import labels, scaled
 from ...torch_ops.rules import Rules, front, padded
+from ..gemm.rules import labels, scaled
 
 ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu}
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from ...conv2d.parts.work import rewritten
 from ...integers import ceil_div
 from ...operation import Call, Reduction
+from ..conv2d.work import rewritten
 from .phases import phases
 
 

@@ -5,9 +5,9 @@ A bias is the only addend then: its C.
 
 import functools
 
-from ...gemm.parts.prepare import prepare
 from ...operation import Reduction
 from ...problem import GemmProblem
+from ..gemm.prepare import prepare
 from .schemes import NO_FINER_THAN_IEEE
 
 

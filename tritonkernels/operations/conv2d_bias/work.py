@@ -1,8 +1,8 @@
 """The Work of channel_sums, for both packages."""
 
 from ...choice.work import Work
-from ...conv2d.parts.work import touched, unit
 from ...integers import ceil_div
+from ..conv2d.work import touched, unit
 
 
 def of_sums(problem, channels, lanes, splits, threads, at_once=1):

@@ -1,8 +1,8 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
 from ...choice.work import addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
-from ...gemm.parts.splits import at_once, one_by_one
 from ...problem import PACKED
+from ..gemm.split_counts import at_once, one_by_one
 from .schemes import SCHEMES
 
 

@@ -1,12 +1,12 @@
 """Checks conv2d_bias's arguments and makes its Call."""
 
 from ... import validate
-from ...conv2d.parts.gradients import batched
-from ...conv2d.parts.prepare import DTYPES
-from ...conv2d_weight.parts.space import are_wide
 from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import FLOAT_PRECISION, Conv2dBiasProblem, needs_wide_offsets
+from ..conv2d.gradients import batched
+from ..conv2d.prepare import DTYPES
+from ..conv2d_weight.space import are_wide
 
 
 def prepare(grad_output, *, out=None):

@@ -3,8 +3,8 @@
 import math
 
 from ... import validate
-from ...gemm.parts.rules import scaled
 from ...torch_ops.rules import Rules, aligned, front, padded
+from ..gemm.rules import scaled
 
 
 def gradients(ops, grad, forms, a, x, y, scale, alpha, beta):

@@ -27,8 +27,8 @@ from ...language.structs import Matrices
 from ...language.tiles import span
 from ...language.triton import tl, triton
 from ...launch import TritonLaunch
+from ...operations.matmul.schemes import SCHEMES, of_batch, room
 from ...problem import needs_wide_offsets
-from .schemes import SCHEMES, of_batch, room
 
 
 class Planes(NamedTuple):

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import torch
 
 from ...config import config_of
-from ...gemm.parts.splits import ALONE, at_once, split_counts
 from ...integers import ceil_div
-from ...language.splits import sum_in_order
+from ...language.last_to_arrive import sum_in_order
 from ...language.triton import tl, triton
+from ...operations.gemm.split_counts import ALONE, at_once, split_counts
 from .space import count_tiles
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from ...language.structs import Filters, Images, Vector
-from ...language.triton import tl
+from .structs import Filters, Images, Vector
+from .triton import tl
 
 
 class Geometry(NamedTuple):

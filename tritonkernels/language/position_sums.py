@@ -9,17 +9,17 @@ Mirrors cuda_reference/conv2d/parts/splits.cuh.
 
 from typing import Any, NamedTuple
 
-from ...integers import ceil_div
-from ...language.epilogue import rounded
-from ...language.overlap import wait_for_earlier_kernels
-from ...language.splits import sum_of_splits
-from ...language.structs import Filters
-from ...language.tiles import block_of
-from ...language.triton import tl, triton
-from ...launch import TritonLaunch
-from ...problem import needs_wide_offsets
-from ...workspace import partial_sums
-from .work import addition
+from ..integers import ceil_div
+from ..launch import TritonLaunch
+from ..operations.conv2d.work import addition
+from ..problem import needs_wide_offsets
+from ..workspace import partial_sums
+from .epilogue import rounded
+from .last_to_arrive import sum_of_splits
+from .overlap import wait_for_earlier_kernels
+from .structs import Filters
+from .tiles import block_of
+from .triton import tl, triton
 
 
 class Sums(NamedTuple):

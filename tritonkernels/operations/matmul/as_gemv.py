@@ -2,10 +2,10 @@
 
 import functools
 
-from ...gemv.parts.prepare import VECTORS, prepare
 from ...operation import Reduction
 from ...problem import GemvProblem
 from ...validate import LARGEST_SIZE
+from ..gemv.prepare import VECTORS, prepare
 from .schemes import NO_FINER_THAN_IEEE
 
 PRECISIONS = (*NO_FINER_THAN_IEEE, "fp16", "bf16", "fp64")

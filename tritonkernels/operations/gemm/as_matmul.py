@@ -15,7 +15,7 @@ CHUNK = 16  # bytes, to which lines of an `aligned` problem of matmul are aligne
 
 
 def steps(problem, arrange, a, b, c, out):
-    from ...matmul.parts.prepare import prepare  # not above: matmul imports gemm
+    from ..matmul.prepare import prepare  # not above: matmul imports gemm
 
     yield prepare(a, b, c=c, alpha=problem.alpha, beta=problem.beta, out=out)
 

@@ -1,7 +1,7 @@
 """The Work of conv2d_weight's designs, for both packages."""
 
-from ...conv2d.parts.work import of_product, whole
 from ...integers import ceil_div
+from ..conv2d.work import of_product, whole
 
 
 def of_tiles(problem, tile, splits, threads, of_unit, stages=1, thin=False, shared=None):

@@ -3,13 +3,13 @@
 import torch
 
 from ... import validate
-from ...conv2d.parts.geometry import geometry
-from ...conv2d.parts.gradients import batched, check_grad_output, size_of
-from ...conv2d.parts.precision import resolved
-from ...conv2d.parts.prepare import DTYPES
 from ...layouts import is_channels_last
 from ...operation import Call
 from ...problem import Conv2dWeightProblem, needs_wide_offsets
+from ..conv2d.geometry import geometry
+from ..conv2d.gradients import batched, check_grad_output, size_of
+from ..conv2d.precision import resolved
+from ..conv2d.prepare import DTYPES
 from .space import are_wide
 
 

@@ -1,0 +1,1 @@
+"""conv2d, and what its gradients share with it."""

@@ -1,0 +1,1 @@
+"""The gradient of a convolution with respect to its weight."""

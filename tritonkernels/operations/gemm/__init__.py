@@ -1,0 +1,1 @@
+"""gemm: what both packages ask of it."""

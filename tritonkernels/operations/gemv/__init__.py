@@ -1,0 +1,1 @@
+"""gemv: what both packages ask of it."""

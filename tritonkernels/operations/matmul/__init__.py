@@ -1,0 +1,1 @@
+"""matmul: what both packages ask of it."""
