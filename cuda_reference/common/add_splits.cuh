@@ -15,7 +15,7 @@ __device__ __forceinline__ void for_sums(Number (&sum)[TM][TN], const Do& change
     for (int i = 0; i < TM * TN; ++i) change(sum[i / TN][i % TN], i);
 }
 
-constexpr int GROUP_OF_PARTS = 8;  // gemm/parts/splits.py
+constexpr int GROUP_OF_PARTS = 8;  // operations/gemm/split_counts.py
 
 // A thread's part of a tile in the workspace: 16 bytes at a time, of THREADS threads side by side. At most LARGEST of its sums
 // are added up, then the next; MOST parts of these are under way at most, each in as many registers, and 1 where they are many.
@@ -118,7 +118,7 @@ __device__ __forceinline__ bool add_parts(Sums& sum, int own, int first, int las
 }
 
 // Whether this block has the sum of all splits, which are gridDim.y, of tile blockIdx.x. `partial` is (splits, tiles, threads'
-// sums), `counters` those of the tiles, then of their groups: gemm/parts/splits.py.
+// sums), `counters` those of the tiles, then of their groups: operations/gemm/split_counts.py.
 template <int THREADS, int MOST = 4, int LARGEST = 1024, class Number, class Sums>
 __device__ __forceinline__ bool add_splits(Sums& sum, Number* partial, int* counters) {
     constexpr int COUNT = sizeof(Sums) / sizeof(Number);

@@ -329,7 +329,7 @@ def test_errors_end_with_what_to_do(name):
 
 @pytest.mark.parametrize("op", ("gemm", "gemv"))
 def test_the_types_and_ranks_for_which_matmul_is_recommended_are_its_own(op):
-    elsewhere = importlib.import_module(f"tritonkernels.{op}.parts.prepare").ELSEWHERE
+    elsewhere = importlib.import_module(f"tritonkernels.operations.{op}.prepare").ELSEWHERE
     for named in elsewhere:
         a = torch.empty([1] * named if isinstance(named, int) else [2, 2], device="meta")
         a = a if isinstance(named, int) else a.to(named)

@@ -37,6 +37,17 @@ def test_rooms_of_perf_import_downwards_only():
         assert [other for other in imported if level_of(other) > level_of(module)] == [], module
 
 
+def test_device_code_of_an_operation_is_its_own():
+    """What both packages or several operations need is in operations/ or language/. (One of CUDA may include another's.)"""
+    for module, imported in imports().items():
+        own = ".".join(module.split(".")[:2])
+        parts = [other for other in imported if other.startswith("tritonkernels") and "parts" in other.split(".")]
+        assert [other for other in parts if not other.startswith(f"{own}.")] == [], module
+        if module.startswith("cuda_reference"):
+            of_triton = [other for other in imported if other.split(".")[1:2] == ["language"]]
+            assert [other for other in of_triton if other.startswith("tritonkernels")] == [], module
+
+
 def test_kernels_import_triton_through_the_language():
     """Else they would be decorated for a GPU where the backend is the interpreter."""
     direct = [file for file in HERE.rglob("*.py") if re.search("^import triton[.]language", file.read_text(), re.MULTILINE)]
@@ -60,5 +71,5 @@ def test_a_call_enters_each_file_of_its_operation_once():
     finally:
         sys.setprofile(None)
     files = [file for file, name in entered if name in ("gemm", "prepare")]
-    assert files == ["gemm/__init__.py", "gemm/parts/prepare.py"], entered
+    assert files == ["gemm/__init__.py", "operations/gemm/prepare.py"], entered
     assert len([file for file, name in entered if name == "launches"]) >= 1

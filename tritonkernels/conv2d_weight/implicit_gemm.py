@@ -2,7 +2,7 @@
 
 The weight of a group is a matrix of K / groups rows and C / groups * R * S columns (c, r, s): the product of grad_output and
 the im2col matrix of the input, which is never written: its elements are gathered from where they are. The reduction is long,
-N P Q positions, and tiles are few, so the positions are split over programs (conv2d/parts/splits.py).
+N P Q positions, and tiles are few, so the positions are split over programs (language/position_sums.py).
 
 There are two ways to sum a tile. tl.dot multiplies slices of BLOCK_L positions, where each element loaded serves a whole row or
 column, on tensor cores for 16-bit types. With few channels that would be mostly padding. In a THIN tile a lane has its own

@@ -8,7 +8,7 @@ SOURCES = {
     "tritonkernels/language/tiles.py": "",
     "tritonkernels/language/packed.py": "",
     "cuda_reference/common/tma.cuh": "",
-    "tritonkernels/gemm/__init__.py": "from .parts.prepare import prepare\n",
+    "tritonkernels/gemm/__init__.py": "from ..operations.gemm.prepare import prepare\n",
     "tritonkernels/operations/gemm/prepare.py": "",
     "tritonkernels/gemm/tiled.py": "from ..language.tiles import span\nfrom ..launch import TritonLaunch\n",
     "tritonkernels/gemm/stream_k.py": "from ..language import packed\n",
