@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tests import gluon_threads
 from tests.designs.gluon.operands import DESIGNS
-from tests.designs.matmul import gluon_threads
 from tests.harness import assert_poisoned_outside, padded, poisoned, prepare, small_integers, step_two, transposed
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target

@@ -4,7 +4,7 @@ there are. On a GPU every tile in every layout, with and without splits: sums of
 import pytest
 import torch
 
-from tests.designs.matmul import gluon_threads
+from tests import gluon_threads
 from tests.designs.matmul.exact import computed, of_four_parts
 from tests.harness import available_on, offset_by_one, padded, prepare, short, small_integers, transposed
 from tritonkernels.config import config_of

@@ -10,8 +10,8 @@ import numpy
 import pytest
 import torch
 
+from tests import gluon_threads
 from tests.compiler import printed
-from tests.designs.matmul import gluon_threads
 from tritonkernels.config import config_of
 from tritonkernels.matmul import prepare
 from tritonkernels.target import Target

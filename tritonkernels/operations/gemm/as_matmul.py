@@ -1,4 +1,4 @@
-"""gemm as a call of matmul, which has gemm's own designs in turn (operations/matmul/as_gemm.py): one family of designs for both.
+"""gemm as a call of matmul, which has gemm's own designs in turn (matmul/as_gemm.py): one family of designs for both.
 
 In float32 matmul's cuda_cores reads operands in any layout where they lie, and has narrow tiles. In float64 its designs
 multiply on tensor cores.
