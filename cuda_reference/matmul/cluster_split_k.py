@@ -38,10 +38,9 @@ def _blocks(problem, config, batch):
 def configs(problem, target):
     """2 splits, and more with a slice for each while their blocks are not too many."""
     slices = ceil_div(problem.k * problem.dtype.itemsize, SLICE)
+    space = [config for config in in_order(_SPACE, target) if legal(config, problem, target, shared_bytes)]
     for splits in _SPLITS:
-        for config in in_order(_SPACE, target):
-            if not legal(config, problem, target, shared_bytes):
-                continue
+        for config in space:
             config = config | {"SPLIT_K": splits}
             few = splits <= slices and _blocks(problem, config, problem.batch) <= _WAVES * target.sms
             if splits == 2 or few or not target.is_gpu:

@@ -10,7 +10,7 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div
 from .parts.space import in_order
-from .parts.wgmma_tiles import DEEP, LARGE, SMALL, in_clusters, legal, sums
+from .parts.wgmma_tiles import DEEP, IN_CLUSTERS, LARGE, SMALL, legal, sums
 from .persistent import (
     CASES,
     SIZES,
@@ -34,7 +34,7 @@ _TEMPLATE = f"matmul::stream_k<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {CASES}>"
 
 def configs(problem, target):
     """Large tiles, also in clusters, and small ones, of which DEEP[0] is for weights that few rows use."""
-    for config in (*in_order([*LARGE, SMALL[0], DEEP[0]], target), *in_clusters()):
+    for config in (*in_order([*LARGE, SMALL[0], DEEP[0]], target), *IN_CLUSTERS):
         if sums(config) <= _MOST and legal(config, problem, target):
             yield from in_runs(problem, config, resident(target, config.get("CLUSTER", 1)))
 

@@ -32,8 +32,7 @@ COLUMNS = 256, 192, 128, 64, 320  # of 320 last: it is two wgmmas
 MOST_UNLIKE = 2.5  # sides of a tile: the longer one over the other. Longer tiles take more lines of L2 a product
 FOR_TWO = (64, 64), (128, 64), (64, 128)  # tiles of which two share an SM: the next kernel's blocks are there early
 ROWS_ACROSS_K = {2: (160, 96), 1: (256, 192, 160, 96)}  # of so many consumers, which hold 64 columns of B each in registers
-# Of which each consumer has one, and writes its result while the other multiplies
-IN_TURN = (128, 128, 4), (128, 128, 2), (128, 192, 1), (64, 256, 2), (64, 128, 1)  # rows, columns, CLUSTER
+OF_A_CONSUMER = (128, 128, 4), (128, 128, 2), (128, 192, 1), (64, 256, 2), (64, 128, 1)  # IN_TURN: rows, columns, CLUSTER
 MOST_SPAN = {1: 256, 2: 256, 3: 192}  # of so many consumers, whose threads have half as many sums
 OF_PAIRS = {2: 320, 3: 192}  # that share the span: L2 sends them less
 EACH = 2  # tiles of a side, direction and cluster: those that take the least time
@@ -85,7 +84,7 @@ def promotes(problem):
 
 
 def sums(config):
-    """Of a thread."""
+    """The sums of a thread, whose consumer has all of the tile if it is one IN_TURN."""
     return config["BM"] * config["BN"] // (128 * (1 if "IN_TURN" in config else config["CONSUMERS"]))
 
 
@@ -120,32 +119,36 @@ SMALL = [_tile(bm, bn, 1, FEW_STAGES) for bm, bn in FOR_TWO]
 DEEP = [_tile(64, bn, 1) for bn in (128, 64)]  # for one wave of small tiles
 
 
-def in_clusters():
-    """The large tiles in pairs and fours."""
-    for cluster, tile in itertools.product((2, 4), LARGE):
-        if tile["BN"] <= ONE_WGMMA and _share_whole_boxes(tile | {"CLUSTER": cluster}):
-            yield tile | {"CLUSTER": cluster}
+IN_CLUSTERS = [
+    tile | {"CLUSTER": cluster}
+    for cluster, tile in itertools.product((2, 4), LARGE)
+    if tile["BN"] <= ONE_WGMMA and _share_whole_boxes(tile | {"CLUSTER": cluster})
+]
+# For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
+SMALL_FOURS = [tile | {"CLUSTER": 4} for tile in DEEP]
+# SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
+IN_ROWS = [
+    _tile(bm, 64, bm // 64, CLUSTER=cluster, SHARE_A=share)
+    for bm, cluster, share in ((128, 4, 4), (64, 4, 4), (64, 8, 2), (64, 8, 4))
+]
+ACROSS_K = [_tile(128, 64, 1)] + [
+    _tile(bm, 64 * consumers, consumers, MOST_STAGES_ACROSS_K, SWAPPED=True)
+    for consumers, rows in ROWS_ACROSS_K.items()
+    for bm in rows
+]
+# Each consumer has a tile, and writes its result while the other multiplies
+IN_TURN = [_tile(bm, bn, 2, CLUSTER=cluster, IN_TURN=True) for bm, bn, cluster in OF_A_CONSUMER]
 
 
 def candidates(problem, target):
     """Tiles of every kind, legal or not. A config that is named by some of its numbers is the first that has them."""
-    yield from (*in_order([*LARGE, SMALL[0]], target), *SMALL[1:], *in_clusters())
-    # For a wave of small tiles: an SM gets half of what it multiplies by from its neighbours' requests
-    yield from (tile | {"CLUSTER": 4} for tile in DEEP)
-    # SHARE_A of a cluster's blocks are side by side: four of 128 x 64 are 128 x 256, to which L2 sends each operand once
-    for tile, shapes in ((_tile(128, 64, 2), [(4, 4)]), (DEEP[1], [(4, 4), (8, 2), (8, 4)])):
-        yield from (tile | {"CLUSTER": cluster, "SHARE_A": share} for cluster, share in shapes)
     lies_across_k = problem.precision == "tf32" and (problem.a_layout, problem.b_layout) != ("row", "col")
-    if lies_across_k:
-        yield _tile(128, 64, 1)
-        for consumers, rows in ROWS_ACROSS_K.items():
-            yield from (_tile(bm, 64 * consumers, consumers, MOST_STAGES_ACROSS_K, SWAPPED=True) for bm in rows)
+    yield from (*in_order([*LARGE, SMALL[0]], target), *SMALL[1:], *IN_CLUSTERS, *SMALL_FOURS, *IN_ROWS)
+    yield from ACROSS_K if lies_across_k else ()
     yield from DEEP
     yield from (tile for tile in that_fill_waves(problem, target) if tile not in DEEP)
     if not lies_across_k:
-        for bm, bn, cluster in IN_TURN:
-            yield _tile(bm, bn, 2, CLUSTER=cluster, IN_TURN=True)
-        yield from of_whole_rows(problem)
+        yield from (*IN_TURN, *of_whole_rows(problem))
 
 
 def that_fill_waves(problem, target):

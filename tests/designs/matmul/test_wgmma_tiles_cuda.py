@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cuda_reference.launch import config_of
-from cuda_reference.matmul.parts.wgmma_tiles import LARGE, candidates, in_clusters, legal, sums
+from cuda_reference.matmul.parts.wgmma_tiles import IN_CLUSTERS, LARGE, candidates, legal, sums
 from tests.harness import prepare
 from tritonkernels.target import Target
 
@@ -62,7 +62,7 @@ def test_large_tiles_are_near_squares_that_a_kernel_holds():
         *((256, columns) for columns in (128, 192)),
         *((192, columns) for columns in (128, 192)),
     }
-    fours = {(c["BM"], c["BN"]) for c in in_clusters() if c["CLUSTER"] == 4 and legal(c, problem(), H200)}
+    fours = {(c["BM"], c["BN"]) for c in IN_CLUSTERS if c["CLUSTER"] == 4 and legal(c, problem(), H200)}
     assert fours == {(128, 128), (128, 256), (256, 128)}
 
 

@@ -26,6 +26,13 @@ MUTANTS = [
         ("narrow tiles for any rows", "problem.n <= tile[1] < problem.m", "problem.n <= tile[1]"),
     ),
     *of(
+        "tritonkernels/matmul/parts/space.py",
+        "legal_tiles",
+        ("128 sums beside operands in registers", "else MOST // 2", "else MOST"),
+        ("slices of any size", "shared_bytes(tile) <= target.shared_per_block", "True"),
+        ("products of fp8 that wait for each other", " and not _serialised(tile, problem, target)", ""),
+    ),
+    *of(
         "cuda_reference/matmul/pipelined.py",
         "pipelined_cuda and which_problems",
         ("wide warps for whole chunks", ' and problem.row_bytes["out"] % CHUNK else', " else"),
