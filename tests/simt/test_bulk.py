@@ -1,13 +1,15 @@
 """Listed instances of the emulation: built together, taken by calls, and no list is needed or trusted."""
 
 import json
+import re
 import types
 
 import pytest
 import torch
 
 from cuda_reference import build, bulk
-from tests.bulk import Bulk
+from tests.bulk import LISTED, Bulk
+from tests.instances import Recorder
 from tests.simt.test_first_calls import forget, launches, nvcc  # noqa: F401  a fixture, here of g++
 
 CPU = torch.device("cpu")
@@ -79,3 +81,20 @@ def test_without_a_list_nothing_is_unlisted(listed, monkeypatch):
     monkeypatch.delenv(bulk.VARIABLE)
     launch, *_ = launches("tiled")
     assert launch.kernel(CPU) == launch.expression and not bulk.modules() and not bulk.unlisted
+
+
+def test_the_list_is_of_kernels_that_exist():
+    lists = json.loads(LISTED.read_text())
+    assert set(lists) == {"simt", "trace"} and sum(map(len, lists["simt"].values())) > 30
+    for header, expressions in ((header, lists[backend][header]) for backend in lists for header in lists[backend]):
+        text = "".join(file.read_text() for file in build._sources([build.ROOT / header]))
+        names = {expression.partition("<")[0].rpartition("::")[2] for expression in expressions}
+        assert names and all(re.search(rf"__global__ [^;{{]*\b{name}\(", text) for name in names), header
+        assert expressions == sorted(set(expressions))
+
+
+def test_a_recorder_launches_nothing():
+    recorder = Recorder()
+    for header in ("gemm/tiled.cuh", "/a/test's/own.cuh"):
+        assert recorder.load(header, ("gemm::tiled<1>",), (), "simt")["gemm::tiled<1>"](1, 2) is None
+    assert recorder.found == {("simt", "gemm/tiled.cuh", "gemm::tiled<1>")}
