@@ -349,14 +349,14 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/parts/epilogue.py",
-        "test_fp8 and tritonkernels and tiled and (every_form or before_what)",
+        "test_fp8 and tritonkernels and (every_form or before_what)",
         ("scales of the first matrix", "batch * scale_a.batch", "batch * 0"),
         ("scales read contiguously", "cols * scale_b.col", "cols"),
         ("scales of rows for columns", "rows * scale_a.row", "rows * scale_b.col"),
     ),
     *of(
         "tritonkernels/matmul/parts/prepare.py",
-        "test_fp8 and tritonkernels and tiled and alpha_is_zero",
+        "test_fp8 and tritonkernels and alpha_is_zero",
         ("scales read at alpha = 0", "b[..., :0], None, None", "b[..., :0], scale_a, scale_b"),
     ),
     *of(
