@@ -1,10 +1,11 @@
-"""The cases of `make test-core`: those that were the first to notice a mutant, and of every other test function the cheapest.
+"""The cases of `make test-core`: those that were the first to notice a mutant, and of every other test function the cheapest,
+but for functions of which even that takes long.
 
     .venv/bin/python -m pytest -q -n auto --junitxml=build/tests.xml
     .venv/bin/python -m tests.core build/tests.xml
 
-writes to cheapest.json which case that is, where it is much cheaper than the first. Several files may be given, of parts of the
-tests; what is in none of them stays as it was.
+writes to cheapest.json which case that is, where it is much cheaper than the first, or null for a function left out. Several
+files may be given, of parts of the tests; what is in none of them stays as it was.
 """
 
 import json
@@ -16,6 +17,7 @@ from tests.mutants import outcome
 
 CHEAPEST = Path(__file__).with_name("cheapest.json")
 LEAST = 0.5  # seconds: a case that spares less is not worth a line of the file
+MOST = 2  # seconds
 
 
 def chosen(items):
@@ -27,7 +29,8 @@ def chosen(items):
     kept = set()
     for name, cases in functions.items():
         names = [item.nodeid for item in cases]
-        kept.update(killers.intersection(names) or {cheapest.get(name)}.intersection(names) or names[:1])
+        known = cheapest.get(name, names[0])
+        kept.update(killers.intersection(names) or {known}.intersection(names) or (names[:1] if known else ()))
     return [item for item in items if item.nodeid in kept]
 
 
@@ -51,7 +54,9 @@ def write(files, to=CHEAPEST):
     for name, cases in seconds(files).items():
         first, cheapest = next(iter(cases)), min(cases, key=cases.get)
         known.pop(name, None)
-        if cases[first] > cases[cheapest] + LEAST:
+        if cases[cheapest] > MOST:
+            known[name] = None
+        elif cases[first] > cases[cheapest] + LEAST:
             known[name] = cheapest
     to.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 

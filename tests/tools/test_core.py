@@ -12,6 +12,7 @@ XML = """<testsuites><testsuite>
 <testcase classname="tests.tools.test_it" name="test_sizes[big]" time="9.0" />
 <testcase classname="tests.tools.test_it" name="test_sizes[skipped]" time="0.0"><skipped /></testcase>
 <testcase classname="tests.tools.test_it" name="test_sizes[small]" time="0.1" />
+<testcase classname="tests.tools.test_it" name="test_long" time="3.0" />
 <testcase classname="tests.tools.test_it" name="test_alike[1]" time="0.3" />
 <testcase classname="tests.tools.test_it" name="test_alike[2]" time="0.2" />
 </testsuite></testsuites>"""
@@ -24,15 +25,19 @@ def test_the_cheapest_cases_are_those_that_were_measured(tmp_path):
     (tmp_path / "cheapest.json").write_text(json.dumps({f"{FILE}::test_alike": "before", "elsewhere": "as it was"}))
     core.write([tmp_path / "times.xml"], tmp_path / "cheapest.json")
     written = json.loads((tmp_path / "cheapest.json").read_text())
-    assert written == {f"{FILE}::test_sizes": f"{FILE}::test_sizes[small]", "elsewhere": "as it was"}
+    assert written == {
+        f"{FILE}::test_sizes": f"{FILE}::test_sizes[small]",
+        f"{FILE}::test_long": None,
+        "elsewhere": "as it was",
+    }
 
 
-def test_a_function_without_killers_gives_its_cheapest_case_or_its_first(tmp_path, monkeypatch):
-    (tmp_path / "cheapest.json").write_text(json.dumps({"b": "b[2]", "c": "c[gone]", "a": "a[1]"}))
+def test_a_function_without_killers_gives_its_cheapest_case_or_its_first_if_that_is_cheap(tmp_path, monkeypatch):
+    (tmp_path / "cheapest.json").write_text(json.dumps({"b": "b[2]", "c": "c[gone]", "a": None, "e": None}))
     monkeypatch.setattr(core, "CHEAPEST", tmp_path / "cheapest.json")
     noticed = {"mutant": {"by": "a[2] (SIGSEGV)"}, "another": {"by": "a[3]"}, "survivor": {"by": None}}
     monkeypatch.setattr(outcome, "read", lambda: noticed)
-    items = [types.SimpleNamespace(nodeid=f"{name}[{i}]") for name in "abcd" for i in (1, 2, 3)]
+    items = [types.SimpleNamespace(nodeid=f"{name}[{i}]") for name in "abcde" for i in (1, 2, 3)]
     assert [item.nodeid for item in core.chosen(items)] == ["a[2]", "a[3]", "b[2]", "c[1]", "d[1]"]
 
 
