@@ -4,6 +4,7 @@ A kernel that is wrong on a GPU should fail here too, so that tests notice it wi
 
 - A store through a tensor descriptor (TMA) writes whole chunks of 16 bytes, up to 15 bytes past a row of another length; a load
   rounds to tf32 where the descriptor asks for it (language/descriptor.py).
+- A product of fp32 that does not ask for IEEE arithmetic takes 10 bits of an operand's fraction: it is tf32, cut off.
 - An access outside of the memory of the launch's tensors is an error.
 - So is one whose addresses break what the kernel has promised of them (multiple_of, max_contiguous): the compiler relies on it.
 - So is an integer division by zero of scalars, or in all lanes of a block (in some lanes it may be masked).
@@ -95,6 +96,11 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
         self.memory.check("an atomic", pointers, interpreter.TensorHandle(numpy.True_, tl.int1))
         return super().create_atomic_cas(pointers, *others)
 
+    def create_dot(self, left, right, addend, precision, *others):
+        if precision.name == "TF32" and left.data.dtype == numpy.float32:
+            left, right = (interpreter.TensorHandle(_cut_to_tf32(of.data), of.dtype) for of in (left, right))
+        return super().create_dot(left, right, addend, precision, *others)
+
     def create_descriptor_load(self, descriptor, *others):
         loaded = super().create_descriptor_load(descriptor, *others)
         if int(descriptor.base.data.flat[0]) in self.memory.to_tf32:
@@ -165,6 +171,10 @@ def _rounded_to_tf32(numbers):
     """To nearest, ties away from zero, as language/dot.py does; infinities and NaN stay."""
     bits = numbers.view(numpy.uint32)
     return numpy.where(numpy.isfinite(numbers), (bits + 0x1000) & 0xFFFFE000, bits).astype(numpy.uint32).view(numpy.float32)
+
+
+def _cut_to_tf32(numbers):
+    return (numbers.view(numpy.uint32) & numpy.uint32(0xFFFFE000)).view(numpy.float32)
 
 
 def _not_zero(divisor):

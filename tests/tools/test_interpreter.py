@@ -49,7 +49,13 @@ def launch():
         mask = tl.max_constancy(i < last, (CONSTANT, 1))
         tl.store(out_ptr + i, tl.load(x_ptr + offsets, mask=mask, other=7))
 
-    kernels = {k.__name__: k for k in (store_box, copy, raise_all, swap, divide, divide_once, copy_in_vectors)}
+    @triton.jit
+    def multiply(x_ptr, out_ptr, PRECISION: tl.constexpr):
+        places = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+        x = tl.load(x_ptr + places)
+        tl.store(out_ptr + places, tl.dot(x, x, input_precision=PRECISION))
+
+    kernels = {k.__name__: k for k in (store_box, copy, raise_all, swap, divide, divide_once, copy_in_vectors, multiply)}
     copy.fn.__globals__.update(tl=tl)
 
     def launch(name, grid, *arguments):
@@ -135,6 +141,14 @@ def test_promises_hold_for_what_is_accessed(launch):
             launch("copy_in_vectors", (1,), x, out, *numbers, run, multiple, 1)
     with pytest.raises(LaunchError, match="not constant in runs of 4 along dimension 0"):
         launch("copy_in_vectors", (1,), x, out, 1, 0, 6, 1, 1, 4)
+
+
+@pytest.mark.parametrize("precision, bits", [("ieee", 0), ("tf32", 13), (None, 13)])
+def test_a_product_of_fp32_is_tf32_unless_it_asks_for_ieee(launch, precision, bits):
+    x, out = 1 + torch.rand(16, 16), torch.empty(16, 16)
+    launch("multiply", (1,), x, out, precision)
+    cut = (x.view(torch.int32) >> bits << bits).view(torch.float32).double()
+    torch.testing.assert_close(out.double(), cut @ cut, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("grid", [(0,), (3, 0)])

@@ -68,15 +68,22 @@ def test_tails_of_tiles_slices_and_splits(device, layout, flat, split_k, dtype):
 
 
 @short(lambda channels: channels in (3, 8, 20))
+def apart(t):
+    """channels_last, with something between the pixels."""
+    pixels = t.permute(0, 2, 3, 1)
+    return torch.nn.functional.pad(pixels, (0, 1), value=torch.nan)[..., :-1].permute(0, 3, 1, 2)
+
+
 @pytest.mark.parametrize("channels", (1, 3, 8, 16, 20))
-@pytest.mark.parametrize("layout", (nchw, channels_last))
+@pytest.mark.parametrize("layout", (nchw, channels_last, apart))
 @on_devices
 def test_few_channels(device, channels, layout):
     """Flat slices of single elements and of vectors of 8 and 16 bytes, aligned and not."""
     available_on(LIBRARY, device)
     for dtype, start in ((torch.float16, 0), (torch.float16, 1), (torch.float32, 0)):
         image = layout(random(2, channels, 7, 7, dtype=dtype, device=device))
-        image = random(image.numel() + 1, dtype=dtype, device=device).as_strided(image.shape, image.stride(), start)
+        room = random(2 * (channels + 1) * 49 + 1, dtype=dtype, device=device)
+        image = room.as_strided(image.shape, image.stride(), start)
         assert (image.data_ptr() % 16 == 0) == (start == 0)
         weight = random(5, channels, 3, 3, dtype=dtype, device=device)
         call = prepare("conv2d", image, layout(weight), padding=1)

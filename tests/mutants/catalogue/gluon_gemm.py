@@ -1,4 +1,4 @@
-"""Broken Gluon programs of gemm, and what only Triton's stages or its interpreter show of others."""
+"""Broken Gluon programs of gemm and matmul, and what only Triton's stages or its interpreter show of others."""
 
 from tests.mutants.mutant import of
 
@@ -132,5 +132,21 @@ MUTANTS = [
         ),
         ("promises of constant masks unchecked", "if (vectors != vectors[..., :1]).any():", "if False:"),
         ("promises for masked lanes checked", "run, axis).any(axis=-1)", "run, axis).any(axis=-1) | True"),
+    ),
+    *of(
+        "tritonkernels/gemm/parts/tile.py",
+        "test_designs and tritonkernels and gemm",
+        ("products of tf32", ', input_precision="ieee")', ")"),
+    ),
+    *of(
+        "tritonkernels/gemm/tiled.py",
+        "test_lessons and tritonkernels and tiled",
+        ("products of tf32", ', input_precision="ieee")', ")"),
+    ),
+    *of(
+        "tritonkernels/language/dot.py",
+        "test_designs and tritonkernels and matmul",
+        ("every product of fp32 is tf32", 'acc, input_precision="ieee", out_dtype=acc.dtype)', "acc, out_dtype=acc.dtype)"),
+        ("tf32 cut off", "        if not ARE_TF32:\n            a = round_to_tf32(a)\n", "        if not ARE_TF32:\n"),
     ),
 ]
