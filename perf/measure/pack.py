@@ -6,7 +6,7 @@ sweep.jsonl.xz, each once.
 
 from pathlib import Path
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 
 from ..render import measured
 from . import packed, records, sweep_records
@@ -32,6 +32,6 @@ def main(options, parser):
 
 
 def _folder(device):
-    folder = measured.RESULTS / model.gpu_name(device)
+    folder = measured.RESULTS / efficiency.gpu_name(device)
     folder.mkdir(exist_ok=True)
     return folder
