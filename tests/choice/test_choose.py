@@ -86,6 +86,19 @@ def test_the_choice_is_the_first_of_the_ranking(library, op):
                     assert library.choose(problem, target, design) == library.ranking(problem, target, design)[0][:2]
 
 
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_of_equals_the_later_design_is_chosen(library, monkeypatch):
+    """They are in the order of what they add to each other."""
+    problem = willing(library, "gemm", 2, seed=14)[0]
+    design, config = library.choose(problem, H200)
+    twins = tuple(dataclasses.replace(design, name=name) for name in ("first", "second"))
+    monkeypatch.setitem(library._designs, "gemm", twins)
+    monkeypatch.setattr(library, "_choices", {})
+    first, *others = library.ranking(problem, H200)
+    assert library.choose(problem, H200) == first[:2] == (twins[1], config)
+    assert [choice.design.name for choice in others if choice.config == config] == ["first"]
+
+
 @pytest.mark.parametrize("op", DRAWN)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(library, op, monkeypatch):
