@@ -1,6 +1,6 @@
 """docs/choice.md: how a design and a config are chosen, from what figures, and how good the choice is."""
 
-from tritonkernels.choice import learned, model
+from tritonkernels.choice import efficiency, learned, model
 from tritonkernels.target import Target
 
 from .. import ROOT
@@ -119,7 +119,7 @@ USUAL = (  # fields of most calls
 def markdown(judged=None):
     """The page with these sections of GPUs, or with those that it has: `make docs` judges nothing."""
     judged = PAGE.read_text(encoding="utf-8").partition(JUDGED)[2] if judged is None else judged
-    gpus = timed.of_architecture(Target.named(model.REFERENCE).arch)
+    gpus = timed.of_architecture(Target.named(efficiency.REFERENCE).arch)
     figures = {
         "gpus": " and ".join(gpu.name.upper() for gpu in gpus),
         "overlap": model.OVERLAP,

@@ -14,7 +14,7 @@ Exit status: 2 if there are no records.
 
 from pathlib import Path
 
-from tritonkernels.choice import learned, model
+from tritonkernels.choice import efficiency, learned
 from tritonkernels.errors import BackendError
 from tritonkernels.target import Target
 
@@ -57,7 +57,7 @@ def main(options, parser):
 
 def _fitted(learnt, runs, target):
     """(designs, trees) fitted to the records `learnt`; of designs that none is of, what the shipped table has."""
-    known = model.sustained(target.name) if table.folder(target.name).exists() else {}
+    known = efficiency.sustained(target.name) if table.folder(target.name).exists() else {}
     designs = table.fitted(learnt, runs) | remade.kept(learnt, known)
     return designs, residuals.fitted(learnt, designs)
 

@@ -5,7 +5,7 @@ import importlib
 import itertools
 from typing import Any, NamedTuple
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency, model
 from tritonkernels.choice.model import Contender
 from tritonkernels.choice.work import Work
 from tritonkernels.design import as_dict
@@ -36,20 +36,20 @@ class Counted(NamedTuple):
     @property
     def factors(self):
         """The names of the factors of its time."""
-        name, layouts = model.config_name(self.config), model.layouts_of(self.problem)
-        together = [model.in_layouts(name, layouts)] if layouts else []
-        return name, *together, *itertools.chain(*model.classes(self.problem))
+        name, layouts = efficiency.config_name(self.config), efficiency.layouts_of(self.problem)
+        together = [efficiency.in_layouts(name, layouts)] if layouts else []
+        return name, *together, *itertools.chain(*efficiency.classes(self.problem))
 
     def contender(self, sustained):
         """As a Contender; `sustained` is the model's of its key."""
-        of_config, _ = sustained.of_config(self.config, model.layouts_of(self.problem))
+        of_config, _ = sustained.of_config(self.config, efficiency.layouts_of(self.problem))
         of_problem, after = sustained.of_problem(self.problem)
         return Contender(self.run.design, self.config, self.works, sustained, (of_config * of_problem, after))
 
 
 def predicted(runs, sustained):
     """(their Contenders, predicted seconds) of runs on one GPU; `sustained` is the table of what designs sustain."""
-    contenders = [run.contender(model.of_design(sustained, *run.key.split())) for run in runs]
+    contenders = [run.contender(efficiency.of_design(sustained, *run.key.split())) for run in runs]
     rate = model.rates(runs[0].target)
     seconds, _ = model.predicted(contenders, rate)
     for at, run in enumerate(runs):
@@ -81,7 +81,7 @@ def _counted(shape, package, runs, target):
             design = designs[run.design]
             works = tuple(design.work(problem, config, target))
             reduced = design.reduced(problem)
-            key = model.key_of(package, design.key, reduced.precision)
+            key = efficiency.key_of(package, design.key, reduced.precision)
             yield Counted(shape, package, run, key, reduced, config, works, target)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy
 
-from tritonkernels.choice.model import SHARES
+from tritonkernels.choice.efficiency import SHARES
 
 OUTLIER = 0.2  # of log time
 OF_DESIGN, OF_PRECISION, FACTORS = 0.5, 2.0, 6.0  # FACTORS: of 0.5 to 30 what chose best where nothing was fitted

@@ -3,7 +3,7 @@
 Until they are timed again such a design keeps the figures that it has: what its main loop sustains is what it was.
 """
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.design import as_dict
 
 _EPILOGUE = "2026-11-25T11:30"  # bias from shared memory, short epilogues as straight code
@@ -56,7 +56,7 @@ def of_today_only(runs):
 def kept(runs, figures):
     """{key: Sustained}, of `figures`, of what was remade and none of the runs is of."""
     waiting = REMADE.keys() - {run.key for run in runs} - {design_of(run.key) for run in runs}
-    return {key: own for key, own in figures.items() if key != model.ANY and not waiting.isdisjoint((key, design_of(key)))}
+    return {key: own for key, own in figures.items() if key != efficiency.ANY and not waiting.isdisjoint((key, design_of(key)))}
 
 
 def _since(run):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy
 
-from tritonkernels.choice import model
-from tritonkernels.choice.model import SHARES
+from tritonkernels.choice import efficiency, model
+from tritonkernels.choice.efficiency import SHARES
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class Samples:
     def of(runs):
         """The Samples of Counted runs."""
         named = [set(run.factors) for run in runs]
-        of_runs = [model.alike(run.problem.precision) for run in runs]
+        of_runs = [efficiency.alike(run.problem.precision) for run in runs]
         precisions = tuple(sorted(set(of_runs)))
         names = [(name, None) for name in _different(named)]
         if len(precisions) > 1:
             for precision in precisions:
                 own = [names for names, other in zip(named, of_runs) if other == precision]
-                names += [(name, precision) for name in _different(own) if not model.is_in_layouts(name)]
+                names += [(name, precision) for name in _different(own) if not efficiency.is_in_layouts(name)]
         return Samples(
             precisions,
             tuple(names),
@@ -69,7 +69,7 @@ class Samples:
         """(seconds (runs,), their derivatives by the logarithms of shares and factors, (runs, precisions * SHARES + factors)).
         shares: (precisions, SHARES)."""
         *parts, epilogue, first, further = self.parts / shares[self.precision[self.run]].T
-        after = numpy.array([model.is_of_epilogue(name) for name, _ in self.names], bool)
+        after = numpy.array([efficiency.is_of_epilogue(name) for name, _ in self.names], bool)
         factor = self._product(factors, ~after)
         epilogue = factor * epilogue * self._product(factors, after)
         powers = numpy.array(parts) ** model.OVERLAP

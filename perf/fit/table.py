@@ -10,8 +10,8 @@ import json
 
 import numpy
 
-from tritonkernels.choice import model
-from tritonkernels.choice.model import SHARES, Sustained
+from tritonkernels.choice import efficiency
+from tritonkernels.choice.efficiency import SHARES, Sustained
 
 from ..measure.contenders import PACKAGES
 from .counted import library
@@ -37,7 +37,7 @@ def fitted(runs, others=()):
     spread = _spread([own for of_all in factors.values() for precision, own in of_all.items() if precision])
     slower = _spread_of_precisions(of_design, by_operation)
     unseen = _short(spread * slower)
-    designs = {model.ANY: Sustained(*map(_short, common), unseen=unseen)}
+    designs = {efficiency.ANY: Sustained(*map(_short, common), unseen=unseen)}
     for design in _keys():
         if design in fits:
             own = {name: value * (slower if name.startswith("config") else 1) for name, value in factors[design][None].items()}
@@ -50,7 +50,7 @@ def fitted(runs, others=()):
             slow = _short(max(spread, _spread([of_it])))
             designs[f"{design} {precision}"] = Sustained(*map(_short, shares), _kept(of_it), slow)
     for design, own in _grouped([*runs, *others], lambda run: design_of(run.key)).items():
-        names = sorted({model.config_name(run.config) for run in own})
+        names = sorted({efficiency.config_name(run.config) for run in own})
         for key in sorted({run.key for run in own}):
             known = designs.get(key, designs[design])
             factors = dict.fromkeys(names, known.unseen) | known.factors
@@ -107,7 +107,8 @@ def texts(gpus, commit, records, designs):
     factors once, each of its precisions a value for each of them, or null."""
     head = line({"schema": SCHEMA, "gpus": gpus, "commit": commit, "records": records}).removesuffix("}")
     return {
-        name: f"{head},{_text({key: designs[key] for key in own})}" for name, own in _grouped(designs, model.file_of).items()
+        name: f"{head},{_text({key: designs[key] for key in own})}"
+        for name, own in _grouped(designs, efficiency.file_of).items()
     }
 
 
@@ -134,7 +135,7 @@ def line(value):
 
 
 def folder(gpu):
-    return model.TABLES / gpu / "sustained"
+    return efficiency.TABLES / gpu / "sustained"
 
 
 def _keys():

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 
 from .. import processes
 from ..arguments import folder, positive
@@ -101,7 +101,7 @@ def add_arguments(parser):
 def main(options, parser):
     out = options.out.absolute()
     has_gpu = torch.cuda.is_available()
-    steps = plan(out, RESULTS / model.gpu_name(torch.cuda.get_device_name()) if has_gpu else None)
+    steps = plan(out, RESULTS / efficiency.gpu_name(torch.cuda.get_device_name()) if has_gpu else None)
     if options.all:
         steps = [replace(step, current=False) for step in steps]
     if options.dry_run:

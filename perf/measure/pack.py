@@ -6,7 +6,7 @@ sweep.jsonl.xz, each once.
 
 from pathlib import Path
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 
 from . import measured, packed, records, sweep_records
 
@@ -31,6 +31,6 @@ def main(options, parser):
 
 
 def _folder(device):
-    folder = measured.RESULTS / model.gpu_name(device)
+    folder = measured.RESULTS / efficiency.gpu_name(device)
     folder.mkdir(exist_ok=True)
     return folder

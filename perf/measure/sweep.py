@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.target import Target
 
 from .. import arguments
@@ -91,7 +91,7 @@ def _wanted(drawn, options):
     """The shapes that the options leave: of one of the precisions, of the families, and of the classes of problems."""
     for shape in drawn:
         traits = {"precision": {shape.problem.precision}, "family": {shape.family}}
-        traits["class"] = set(itertools.chain(*model.classes(shape.problem)))
+        traits["class"] = set(itertools.chain(*efficiency.classes(shape.problem)))
         wanted = ((own, getattr(options, name)) for name, own in traits.items())
         if all(asked is None or not own.isdisjoint(asked) for own, asked in wanted):
             yield shape

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from tritonkernels import numerics
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.choice.bench import HOPELESS, Bench, Candidate, Contender, UnfitError, WrongError
 from tritonkernels.choice.clock import GpuClock
 from tritonkernels.design import as_dict
@@ -68,7 +68,7 @@ def _kinds(ranked, number, rng):
     first = {}
     for at, choice in enumerate(ranked):
         split = as_dict(choice.config).get("SPLIT_K", 1) > 1
-        first.setdefault((choice.design.name, split, *sorted(model.own_numbers(choice.config).items())), at)
+        first.setdefault((choice.design.name, split, *sorted(efficiency.own_numbers(choice.config).items())), at)
     return list(dict.fromkeys([*range(min(LEADERS, len(ranked))), *first.values()]))[:number]
 
 

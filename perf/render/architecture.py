@@ -21,6 +21,7 @@ BOXES = {
     "tritonkernels.design": "design.py: Design",
     "tritonkernels.choice.choose": "choice/choose.py: the ranking",
     "tritonkernels.choice.model": "choice/model.py: the model of time",
+    "tritonkernels.choice.efficiency": "choice/efficiency.py: what designs sustain",
     "tritonkernels.choice.learned": "choice/learned.py: what it gets wrong",
     "tritonkernels.choice.table": "choice/table.py: the user's tuned table",
     "tritonkernels.choice.shipped": "choice/shipped.py: the package's tuned tables",

@@ -13,7 +13,7 @@ import tritonkernels
 from tests.harness import LIBRARIES
 from tritonkernels import backend, calibration
 from tritonkernels.calibration import Calibration
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency, model
 from tritonkernels.errors import TuningError
 from tritonkernels.problem import dtype_name
 from tritonkernels.target import Target
@@ -110,7 +110,7 @@ def test_figures_that_the_h200_has_not_count_as_they_are(file, live, on_h200):
 
 
 def test_what_is_shipped_of_the_h200_is_of_an_h200():
-    found = calibration.by_gpu(json.loads((model.TABLES / "h200" / "calibration.json").read_text())["entries"])
+    found = calibration.by_gpu(json.loads((efficiency.TABLES / "h200" / "calibration.json").read_text())["entries"])
     assert [Target.named(c.gpu).name for c in found.values()] in ([], ["h200"])
 
 

@@ -13,7 +13,7 @@ import cuda_reference.launch
 from perf.measure import shapes
 from tests.harness import LIBRARIES, prepare
 from tritonkernels import OPS
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency, model
 from tritonkernels.choice.work import Work
 from tritonkernels.config import config_of
 from tritonkernels.design import as_dict
@@ -86,6 +86,19 @@ def test_the_choice_is_the_first_of_the_ranking(library, op):
                     assert library.choose(problem, target, design) == library.ranking(problem, target, design)[0][:2]
 
 
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_of_equals_the_later_design_is_chosen(library, monkeypatch):
+    """They are in the order of what they add to each other."""
+    problem = willing(library, "gemm", 2, seed=14)[0]
+    design, config = library.choose(problem, H200)
+    twins = tuple(dataclasses.replace(design, name=name) for name in ("first", "second"))
+    monkeypatch.setitem(library._designs, "gemm", twins)
+    monkeypatch.setattr(library, "_choices", {})
+    first, *others = library.ranking(problem, H200)
+    assert library.choose(problem, H200) == first[:2] == (twins[1], config)
+    assert [choice.design.name for choice in others if choice.config == config] == ["first"]
+
+
 @pytest.mark.parametrize("op", DRAWN)
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(library, op, monkeypatch):
@@ -103,7 +116,7 @@ def test_a_choice_asks_for_the_work_of_each_config_once_and_for_no_estimate(libr
     number = sum(choice.timed for choice in library.ranking(problem, H200))
     monkeypatch.setitem(library._designs, op, monkeypatched)
     monkeypatch.setattr(library, "_choices", {})
-    monkeypatch.setattr(model, "estimate", None)
+    monkeypatch.setattr(model, "estimates", None)
     library.choose(problem, H200)
     assert len(asked) == len(set(asked)) == number
     library.choose(problem, H200)
@@ -179,8 +192,8 @@ def test_what_was_never_timed_is_not_chosen_unasked(library, op, target, monkeyp
 def test_where_nothing_was_timed_all_compete(library, monkeypatch):
     """Designs of a precision without records among them: those that have records in others do not come first."""
     problem = willing(library, "matmul", 1, seed=9)[0]
-    figures = {key: dataclasses.replace(own, timed=False) for key, own in model.sustained("h200").items()}
-    monkeypatch.setattr(model, "sustained", lambda name: figures)
+    figures = {key: dataclasses.replace(own, timed=False) for key, own in efficiency.sustained("h200").items()}
+    monkeypatch.setattr(efficiency, "sustained", lambda name: figures)
     monkeypatch.setattr(library, "_choices", {})
     ranked = library.ranking(problem, H200)
     assert [c.cost for c in ranked] == sorted(c.cost for c in ranked) and not any(c.timed for c in ranked)

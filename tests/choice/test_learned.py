@@ -10,7 +10,7 @@ from perf.measure import shapes
 from tests.choice.test_choose import DRAWN, willing
 from tests.harness import LIBRARIES
 from tritonkernels.analysis import roofline
-from tritonkernels.choice import learned, model
+from tritonkernels.choice import efficiency, learned, model
 from tritonkernels.choice.learned import NEAR, Trees
 from tritonkernels.design import as_dict
 from tritonkernels.target import Target
@@ -97,13 +97,15 @@ def test_every_figure_is_a_number_and_trees_find_theirs(library, op):
     for problem in [*willing(library, op, 20, seed=12), *map(empty, willing(library, op, 3, seed=13))]:
         for choice in {choice.design.name: choice for choice in library.ranking(problem, H200)}.values():
             works = tuple(choice.design.work(problem, choice.config, H200))
-            sustained = model.of_design(model.sustained("h200"), library.package, choice.design.key, problem.precision)
+            sustained = efficiency.of_design(
+                efficiency.sustained("h200"), library.package, choice.design.key, problem.precision
+            )
             contenders = [model.Contender(choice.design.name, choice.config, works, sustained)]
             figures = learned.figures(problem, contenders, numpy.array([choice.cost]), rate)
             assert all(numpy.isfinite(values).all() for values in figures.values()), (problem, as_dict(choice.config))
             known |= figures.keys()
-    numbers = (part for own in model.sustained("h200").values() for factor in own.factors for part in factor.split())
-    known |= {part.partition("=")[0] for part in numbers if "=" in part} | {*model.DEPENDENT}
+    numbers = (part for own in efficiency.sustained("h200").values() for factor in own.factors for part in factor.split())
+    known |= {part.partition("=")[0] for part in numbers if "=" in part} | {*efficiency.DEPENDENT}
     trees = learned.trees_of("h200", library.package, op)
     for name in set(trees.names.tolist() if trees else ()) - known:
         field, *rest = name.split()
@@ -117,5 +119,5 @@ def empty(problem):
 
 def test_the_shipped_trees_are_of_operations_that_are_drawn():
     of_packages = {f"{library.package}.{op}.npz" for library in LIBRARIES for op in shapes.FAMILIES}
-    found = {path.name for path in (model.TABLES / "h200" / "learned").glob("*.npz")}
+    found = {path.name for path in (efficiency.TABLES / "h200" / "learned").glob("*.npz")}
     assert {"tritonkernels.matmul.npz", "cuda_reference.matmul.npz"} <= found <= of_packages

@@ -7,13 +7,13 @@ import torch
 
 from cuda_reference.launch import config_of
 from perf.measure import cases, shapes
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency, model
 from tritonkernels.choice.work import Work, copy, product
 from tritonkernels.problem import GemmProblem
 from tritonkernels.target import KNOWN, Target
 
 H200 = Target.named("h200")
-FULL = model.Sustained(*[1.0] * len(model.SHARES))
+FULL = efficiency.Sustained(*[1.0] * len(efficiency.SHARES))
 
 
 def kernel(**fields):
@@ -107,17 +107,17 @@ def test_runs_at_different_k_share_nothing_in_l2():
 
 def test_seconds_are_those_of_the_parts_as_sustained():
     """Of one kernel and of two, and the same among other contenders."""
-    sustained = model.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+    sustained = efficiency.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     works = (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0, epilogue=1e5),) * 2
     one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)
-    *overlapping, epilogue, launch = (getattr(one, f"{part}_s") for part in model.PARTS)
+    *overlapping, epilogue, launch = (getattr(one, f"{part}_s") for part in efficiency.PARTS)
     assert one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + launch)
     assert launch == pytest.approx(2e-6 / 0.4) and both.launch_s == pytest.approx(2e-6 / 0.4 + 2e-6 / 0.3)
     assert both.seconds - one.seconds == pytest.approx(model.overlapped(*overlapping) + epilogue + 2e-6 / 0.3)
     others = [model.Contender("tiled", {}, own, of) for own in (works[:1], works, works * 2) for of in (sustained, FULL)]
     seconds, parts = model.predicted(others, model.rates(H200))
-    assert list(seconds[[0, 2]]) == pytest.approx([one.seconds, both.seconds]) and parts.shape == (len(model.PARTS), 6)
-    assert list(parts[:, 2]) == pytest.approx([getattr(both, f"{part}_s") for part in model.PARTS])
+    assert list(seconds[[0, 2]]) == pytest.approx([one.seconds, both.seconds]) and parts.shape == (len(efficiency.PARTS), 6)
+    assert list(parts[:, 2]) == pytest.approx([getattr(both, f"{part}_s") for part in efficiency.PARTS])
 
 
 @pytest.mark.parametrize("target", [t for t in KNOWN if t.is_gpu], ids=lambda t: t.name)
@@ -131,22 +131,26 @@ def test_a_gpu_without_figures_gets_the_reference_s_in_proportion():
     unknown = dataclasses.replace(H200, name="a new one", sms=66, dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={})
     rate, known = model.rates(unknown), model.rates(H200)
     assert rate.dram == known.dram / 2 and rate.flops["fp16"] == pytest.approx(known.flops["fp16"])
-    assert model.sustained("a new one") is model.sustained("a new one")
-    assert model.sustained("a new one").keys() == model.sustained("h200").keys()
+    assert efficiency.sustained("a new one") is efficiency.sustained("a new one")
+    assert efficiency.sustained("a new one").keys() == efficiency.sustained("h200").keys()
 
 
 def test_a_config_s_name_has_its_own_numbers_only():
-    same = [model.config_name({"BM": 128, "BLOCKS": blocks, "SPLITS": splits}) for blocks, splits in ((132, 2), (114, 4))]
+    same = [efficiency.config_name({"BM": 128, "BLOCKS": blocks, "SPLITS": splits}) for blocks, splits in ((132, 2), (114, 4))]
     assert same == ["config BM=128"] * 2
-    assert model.config_name({"BM": 64}) != same[0] != model.config_name({"BN": 128})
+    assert efficiency.config_name({"BM": 64}) != same[0] != efficiency.config_name({"BN": 128})
 
 
 def test_a_config_has_a_factor_on_operands_that_lie_so():
     gemm = GemmProblem(torch.float32, torch.float32, "ieee", False, 64, 64, 64, 1.0, 0.0, "row", "col")
-    layouts = model.layouts_of(gemm)
-    assert layouts == "a_layout row b_layout col" and model.layouts_of(kernel()) == ""
-    name = model.in_layouts("config BM=64", layouts)
-    assert model.is_in_layouts(name) and not model.is_in_layouts("config BM=64") and not model.is_in_layouts("b_layout col")
+    layouts = efficiency.layouts_of(gemm)
+    assert layouts == "a_layout row b_layout col" and efficiency.layouts_of(kernel()) == ""
+    name = efficiency.in_layouts("config BM=64", layouts)
+    assert (
+        efficiency.is_in_layouts(name)
+        and not efficiency.is_in_layouts("config BM=64")
+        and not efficiency.is_in_layouts("b_layout col")
+    )
     own = dataclasses.replace(FULL, factors={"config BM=64": 1.5, name: 2.0}, timed=True)
     assert own.of_config(config_of(BM=64), layouts) == (3.0, True)
     assert own.of_config(config_of(BM=64), "a_layout row b_layout row") == own.of_config(config_of(BM=64)) == (1.5, True)

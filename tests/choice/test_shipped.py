@@ -12,7 +12,7 @@ import cuda_reference
 import tritonkernels
 from tests.choice.test_table import H200, UNUSABLE, both, entry, small
 from tests.harness import LIBRARIES, prepare
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.choice.shipped import SHIPPED, ShippedTable
 from tritonkernels.design import as_dict
 from tritonkernels.errors import TuningError
@@ -66,9 +66,9 @@ def test_it_holds_for_its_own_gpu(library, file, fresh):
 
 def test_a_gpu_is_known_by_the_name_that_its_driver_has():
     """With its memory in it; no slice of a GPU has the whole one's figures."""
-    assert model.gpu_name("NVIDIA H100 80GB HBM3") == model.gpu_name("h100") == "h100"
+    assert efficiency.gpu_name("NVIDIA H100 80GB HBM3") == efficiency.gpu_name("h100") == "h100"
     for other in ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA H100 NVL", "NVIDIA A100 80GB PCIe"):
-        assert model.gpu_name(other) == other
+        assert efficiency.gpu_name(other) == other
 
 
 @both
@@ -158,5 +158,5 @@ def test_a_file_has_an_entry_a_line_and_only_what_beats_the_model(tables):
 
 
 def test_the_ordinary_place_is_that_of_the_model_s_figures():
-    assert SHIPPED.path("NVIDIA H200") == model.TABLES / "h200" / "tuned.json"
+    assert SHIPPED.path("NVIDIA H200") == efficiency.TABLES / "h200" / "tuned.json"
     assert all(library.shipped is SHIPPED for library in LIBRARIES)

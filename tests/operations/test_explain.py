@@ -12,7 +12,7 @@ import tritonkernels
 from tests import cases
 from tests.harness import SMALL, built, gradient_call, prepare
 from tritonkernels import backend
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.design import as_dict
 from tritonkernels.errors import ArgumentError, BackendError, DeviceError, ShapeError, UnknownDesignError, UnsupportedError
 from tritonkernels.launch import TritonLaunch
@@ -122,9 +122,9 @@ def test_the_ranking_says_why(package):
 
 
 def test_a_design_that_was_never_timed_in_a_precision_is_said_to_be(monkeypatch):
-    figures = model.sustained("h200")
+    figures = efficiency.sustained("h200")
     left = {key: own for key, own in figures.items() if key != "tritonkernels matmul.pipelined fp16"}
-    monkeypatch.setattr(model, "sustained", lambda name: left)
+    monkeypatch.setattr(efficiency, "sustained", lambda name: left)
     a = torch.empty(1000, 1000, dtype=torch.bfloat16, device="meta")
     report = tritonkernels.explain("matmul", a, a, design="pipelined", target="h200")
     assert report["predicted"]["records"] == "never timed"

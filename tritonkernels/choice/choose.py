@@ -14,7 +14,7 @@ import numpy
 from ..analysis import roofline
 from ..design import as_dict, no_transform
 from ..errors import ConfigError, UnsupportedError
-from . import learned, model
+from . import efficiency, learned, model
 from .model import Contender
 
 NEAREST = 3  # configs that an error names
@@ -83,10 +83,13 @@ def best(package, designs, problem, target):
 
 def _found(package, designs, problem, target):
     """[(design, config, what the design sustains, factors, whether it was timed)] of all configs, the fast designs first."""
-    found, figures = [], model.sustained(target.name)
+    found, figures = [], efficiency.sustained(target.name)
     for design in designs:
         reduced = design.reduced(problem)
-        sustained, layouts = model.of_design(figures, package, design.key, reduced.precision), model.layouts_of(reduced)
+        sustained, layouts = (
+            efficiency.of_design(figures, package, design.key, reduced.precision),
+            efficiency.layouts_of(reduced),
+        )
         of_problem, after = sustained.of_problem(reduced)
         for config in design.configs(problem, target):
             factor, timed = sustained.of_config(config, layouts)

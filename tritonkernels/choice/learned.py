@@ -19,7 +19,7 @@ from numbers import Real
 import numpy
 
 from ..design import as_dict
-from . import model
+from . import efficiency, model
 from .work import LINE, Work, kept
 
 NEAR = 1.25
@@ -82,7 +82,7 @@ def fastest(seconds, costs):
 def figures(problem, contenders, seconds, rate):
     """{name: a figure of the problem, or an array of the contenders' figures}."""
     mains = [max(contender.works, key=_weight) for contender in contenders]
-    shares = numpy.array([contender.sustained.shares[: len(model.PARTS)] for contender in contenders]).T
+    shares = numpy.array([contender.sustained.shares[: len(efficiency.PARTS)] for contender in contenders]).T
     counts = numpy.array([work[:3] + work[4:] for work in mains], float).T
     blocks, flops = counts[NUMBERS.index("blocks")], counts[NUMBERS.index("flops")]
     waves = blocks / rate.sms
@@ -96,7 +96,7 @@ def figures(problem, contenders, seconds, rate):
         "last wave": numpy.divide(numpy.ceil(waves), waves, out=numpy.ones_like(waves), where=waves > 0),
         "kernels": numpy.array([len(contender.works) for contender in contenders], float),
         "seconds": logs[1],
-        **dict(zip(model.PARTS, model.parts_of(mains, rate) / shares / seconds)),
+        **dict(zip(efficiency.PARTS, model.parts_of(mains, rate) / shares / seconds)),
     }
 
 
@@ -118,7 +118,7 @@ def _of_problem(problem):
         **{f"{name} mod {DIVIDES}": float(size % DIVIDES) for name, size in sizes.items()},
         "out bytes": problem.out_dtype.itemsize,
         **{f"lines of {name}": math.log2(math.gcd(LINE, size)) for name, size in problem.row_bytes.items()},
-        **dict.fromkeys(chain(*model.classes(problem)), 1.0),
+        **dict.fromkeys(chain(*efficiency.classes(problem)), 1.0),
     }
 
 
@@ -141,7 +141,7 @@ def _numbers(config):
 @functools.cache
 def trees_of(target_name, package, op):
     """The Trees that serve a GPU, None if there are none."""
-    return _read(path_of(model.folder(target_name), package, op))
+    return _read(path_of(efficiency.folder(target_name), package, op))
 
 
 @functools.cache
@@ -154,4 +154,4 @@ def _read(path):
 
 def path_of(gpu, package, op):
     """The file of the Trees, arrays by the names of their fields."""
-    return model.TABLES / gpu / "learned" / f"{package}.{op}.npz"
+    return efficiency.TABLES / gpu / "learned" / f"{package}.{op}.npz"

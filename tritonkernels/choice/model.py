@@ -25,25 +25,18 @@ to that scale by what the same kernels measure on an H200: a GPU on which they c
 import dataclasses
 import functools
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
 
 from ..analysis.occupancy import occupancy
 from ..calibration import FIELDS, by_gpu
-from ..errors import BackendError
 from ..target import PLANES, SAME_RATE, Target
-from .work import Work, kept
+from .efficiency import PARTS, REFERENCE, TABLES, Sustained
+from .work import Work
 
-TABLES = Path(__file__).with_name("tables")
-REFERENCE = "h200"  # whose shares serve GPUs without records
 UNITS = (*Target.named(REFERENCE).peaks, "b1", *SAME_RATE, *PLANES)
-ANY = "any"  # the key of a design that is not in the records
 IN_CLUSTERS = 10 / 11  # of the SMs, those that clusters of 4 or 8 reach: 30 and 15 of them on an H200's 132, as CUDA says
 BUSY = 8  # of 4, 6 and 8 what chose best in cross-validation on H100 and H200
 OVERLAP = 1.5  # the exponent that joins the parts: of 1 to 4 what chose best in cross-validation on the H200
@@ -83,7 +76,6 @@ class Estimate(NamedTuple):
         return Estimate(seconds, *(min(part, seconds) for part in least[1:-1]), self.bound_by)
 
 
-PARTS = ("compute", "cache", "memory", "latency", "epilogue", "launch")
 EPILOGUE = PARTS.index("epilogue")  # those before it overlap
 SHARES = (*PARTS, "next_launch")
 
@@ -301,78 +293,3 @@ def parts_of(works, rate):
             numpy.full(len(works), rate.launch),
         ]
     )
-
-
-ALIKE = {"bf16": "fp16"}  # the same bytes and instructions: the times of either are times of both
-
-
-def alike(precision):
-    """The precision under which a design's figures in this one are."""
-    return ALIKE.get(precision, precision)
-
-
-def key_of(package, design, precision):
-    """The key of a design's figures: "tritonkernels matmul.tiled fp16"."""
-    return f"{package} {design} {alike(precision)}"
-
-
-def of_design(figures, package, design, precision):
-    """The Sustained of a design in a precision, or in all, or of any design, whatever there are records of."""
-    own, common = key_of(package, design, precision), f"{package} {design}"
-    return figures[own if own in figures else common if common in figures else ANY]
-
-
-class Figures(Mapping):
-    """{"package op.design precision": Sustained} of a folder of tables, also of designs in all precisions and of ANY. A file,
-    PACKAGE.OPERATION.json, is read when one of its designs is asked for."""
-
-    def __init__(self, folder):
-        self._folder, self._known = folder, {}
-        self._table = functools.cache(self._read)
-
-    def _read(self, name):
-        path = self._folder / name
-        return json.loads(path.read_text()) if path.exists() else {"names": {}, "designs": {}}
-
-    def __getitem__(self, key):
-        if key not in self._known:
-            table = self._table(file_of(key))
-            values, names = table["designs"][key], table["names"][" ".join(key.split()[:2])]
-            factors = {name: factor for name, factor in zip(names, values["factors"]) if factor is not None}
-            self._known[key] = Sustained(**values | {"factors": factors})
-        return self._known[key]
-
-    def __contains__(self, key):
-        return key in self._table(file_of(key))["designs"]
-
-    def __iter__(self):
-        return (key for path in sorted(self._folder.glob("*.json")) for key in self._table(path.name)["designs"])
-
-    def __len__(self):
-        return sum(1 for _ in self)
-
-
-def file_of(key):
-    """The name of the file that has a design's figures."""
-    return key.partition(".")[0].replace(" ", ".") + ".json"
-
-
-@functools.cache
-def sustained(target_name):
-    """The Figures that serve a GPU: those of the REFERENCE unless it has its own."""
-    return Figures(TABLES / folder(target_name) / "sustained")
-
-
-def folder(target_name):
-    """The folder of the figures that serve a GPU."""
-    name = gpu_name(target_name)
-    return name if (TABLES / name / "sustained").exists() else REFERENCE
-
-
-@functools.cache
-def gpu_name(name):
-    """What the folder of a GPU's tables is called: its name in the table of targets, or the driver's if it is not there."""
-    try:
-        return Target.named(name).name
-    except BackendError:
-        return name

@@ -12,7 +12,7 @@ import logging
 
 from .. import user_file
 from ..errors import TuningError
-from . import model
+from . import efficiency
 from .table import SCHEMA, by_key, class_text
 
 FILE = "tuned.json"
@@ -23,7 +23,7 @@ log = logging.getLogger("tritonkernels")
 class ShippedTable:
     """The tables in a folder; each is read at the first choice for its GPU."""
 
-    def __init__(self, folder=model.TABLES):
+    def __init__(self, folder=efficiency.TABLES):
         self._folder, self._tables = folder, {}
 
     def find(self, package, problem, gpu, compiler):
@@ -34,12 +34,12 @@ class ShippedTable:
         table, operations = self._tables[gpu]
         if (package, problem.op) not in operations:  # class_text takes a tenth of a choice
             return None
-        found = table.get((package, problem.op, model.gpu_name(gpu), class_text(problem)))
+        found = table.get((package, problem.op, efficiency.gpu_name(gpu), class_text(problem)))
         return found.get(compiler()) if found else None
 
     def store(self, entry):
         """Write the user's entry into the table of its GPU; there is none if it says that the model's choice is the best."""
-        entry = dataclasses.replace(entry, gpu=model.gpu_name(entry.gpu), tried=[])
+        entry = dataclasses.replace(entry, gpu=efficiency.gpu_name(entry.gpu), tried=[])
         path = self.path(entry.gpu)
         try:
             table = _entries_of(path)
@@ -55,7 +55,7 @@ class ShippedTable:
         self._tables.clear()
 
     def path(self, gpu):
-        return self._folder / model.gpu_name(gpu) / FILE
+        return self._folder / efficiency.gpu_name(gpu) / FILE
 
     def _read(self, gpu):
         path = self.path(gpu)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 
 from ...fit import counted, timed
 from ...measure import contenders, measured, records, sweep_records
@@ -72,7 +72,7 @@ def predicted(case, target):
     found = counted.counted([shape], target)
     if not found:
         return {}
-    _, predicted = counted.predicted(found, model.sustained(target.name))
+    _, predicted = counted.predicted(found, efficiency.sustained(target.name))
     seconds = {(run.package, run.run.design): of_run for run, of_run in zip(found, predicted.tolist())}
     return {(r.implementation, r.design): seconds.get((contenders.PACKAGES[r.implementation], r.design)) for r in case.designs}
 

@@ -137,6 +137,10 @@ MUTANTS = [
         ("all launches as long as the first", "next_launch[first] = launch[first]", "next_launch[:] = launch"),
         ("an epilogue for nothing", " + parts[EPILOGUE] + parts[-1]", " + parts[-1]"),
         ("what an activation takes, of the whole kernel", "parts[EPILOGUE] *= after", "parts[:-1] *= after"),
+    ),
+    *of(
+        "tritonkernels/choice/efficiency.py",
+        "test_model",
         ("what no record has taken for timed", "self.timed and name in self.factors", "self.timed"),
         ("what other precisions have taken for timed", "self.timed and name in self.factors", "name in self.factors"),
     ),

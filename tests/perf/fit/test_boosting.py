@@ -7,7 +7,7 @@ import pytest
 
 from perf.fit import boosting, counted, evaluate, residuals
 from tests.perf.fit.test_fit import H200, PACKAGE, fitted, runs, shapes  # noqa: F401
-from tritonkernels.choice import learned, model
+from tritonkernels.choice import efficiency, learned
 
 
 def calls(number, seed, noise=0.05, wrong=0.0):
@@ -96,7 +96,7 @@ def test_questions_have_both_answers_and_are_asked_once():
 def test_the_choice_reads_what_was_written(tmp_path, monkeypatch):
     rows, *others, _ = calls(300, seed=5)
     trees = boosting.boosted(rows, *others, trees=20)
-    monkeypatch.setattr(model, "TABLES", tmp_path)
+    monkeypatch.setattr(efficiency, "TABLES", tmp_path)
     for folder in ("sustained", "learned"):
         (tmp_path / "h200" / folder).mkdir(parents=True)
     learned.path_of("h200", "tritonkernels", "gemm").write_bytes(residuals.content(trees))

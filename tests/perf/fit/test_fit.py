@@ -17,8 +17,8 @@ from perf.fit import boosting, counted, evaluate, least_squares, residuals, tabl
 from perf.fit.counted import library
 from perf.fit.samples import Samples
 from perf.fit.timed import Run, Timed
-from tritonkernels.choice import learned, model
-from tritonkernels.choice.model import PARTS, SHARES, Sustained
+from tritonkernels.choice import efficiency, learned, model
+from tritonkernels.choice.efficiency import PARTS, SHARES, Sustained
 from tritonkernels.design import as_dict
 from tritonkernels.matmul import MATMUL
 from tritonkernels.problem import GemmProblem
@@ -26,14 +26,14 @@ from tritonkernels.target import Target
 
 H200 = Target.named("h200")
 PACKAGE, KEY = "tritonkernels", "tritonkernels gemm."
-SLOW = model.config_name(triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=4, num_stages=1))
-ACROSS = model.config_name(
+SLOW = efficiency.config_name(triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_warps=4, num_stages=1))
+ACROSS = efficiency.config_name(
     triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP_M": 8}, num_warps=4, num_stages=3)
 )
 TN = "a_layout col b_layout row"
 TRUE = {  # each part is the longest of some shapes
     "tiled": Sustained(0.6, 0.35, 0.2, 0.9, 0.15, 1.2, 1.0, {SLOW: 1.2, "b_layout col": 1.15}),
-    "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.15, 0.9, 1.0, {model.in_layouts(ACROSS, TN): 1.6, ACROSS: 1.0}),
+    "rasterized": Sustained(0.8, 0.4, 0.3, 0.6, 0.15, 0.9, 1.0, {efficiency.in_layouts(ACROSS, TN): 1.6, ACROSS: 1.0}),
     "stream_k": Sustained(0.5, 0.3, 0.25, 0.8, 0.15, 1.0, 0.4),
 }
 
@@ -54,7 +54,7 @@ def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
             configs = [config for config in design.configs(own, H200) if "PACKED" not in as_dict(config)]
             for config in pick.sample(configs, min(6, len(configs))):
                 true = TRUE[design.name]
-                factor = true.of_config(config, model.layouts_of(own))[0] * math.exp(pick.gauss(0, noise))
+                factor = true.of_config(config, efficiency.layouts_of(own))[0] * math.exp(pick.gauss(0, noise))
                 works = tuple(design.work(own, config, H200))
                 of_problem, after = true.of_problem(own)
                 contender = model.Contender(design.name, config, works, true, (factor * of_problem, after))
@@ -91,9 +91,9 @@ def test_factors_are_found(fitted):
 def test_a_config_that_is_slow_on_operands_that_lie_so(fitted):
     """Its factor there, next to its own in all layouts, is about what records of 12 shapes can say."""
     found = fitted[KEY + "rasterized ieee"].factors
-    of_layouts = {name: value for name, value in found.items() if model.is_in_layouts(name)}
-    assert max(of_layouts, key=of_layouts.get) == model.in_layouts(ACROSS, TN)
-    assert of_layouts[model.in_layouts(ACROSS, TN)] > 1.25 and found[ACROSS] > 1.0
+    of_layouts = {name: value for name, value in found.items() if efficiency.is_in_layouts(name)}
+    assert max(of_layouts, key=of_layouts.get) == efficiency.in_layouts(ACROSS, TN)
+    assert of_layouts[efficiency.in_layouts(ACROSS, TN)] > 1.25 and found[ACROSS] > 1.0
     others = [value for name, value in of_layouts.items() if ACROSS not in name]
     assert all(0.95 < value < 1.05 for value in others)
 
@@ -112,7 +112,7 @@ def test_the_same_records_give_the_same_files(tmp_path, monkeypatch):
         monkeypatch.setattr(timed, "of_suite", lambda rows: shuffled)
         row = {"suite": "smoke", "environment": {"date": "", "commit": "abc+def"}}
         monkeypatch.setattr(timed.records, "read_rows", lambda path: [row])
-        monkeypatch.setattr(model, "TABLES", tmp_path / str(seed))
+        monkeypatch.setattr(efficiency, "TABLES", tmp_path / str(seed))
         judged = tmp_path / str(seed) / "judged.md"
         judged.parent.mkdir()
         assert main(["fit", "--records", "of.json", "--judged", str(judged)]) == 0
@@ -125,7 +125,7 @@ def test_the_same_records_give_the_same_files(tmp_path, monkeypatch):
     assert b"| tritonkernels | 8 | " in first["judged.md"], "fitted to all 20 shapes, judged by 8 beside 12"
     of_gemm = json.loads(first["tritonkernels.gemm.json"])
     assert (of_gemm["schema"], of_gemm["gpus"], of_gemm["commit"], of_gemm["records"]) == (table.SCHEMA, ["h200"], "abc", 360)
-    assert set(model.Figures(table.folder("h200"))) >= set(table.fitted([]))
+    assert set(efficiency.Figures(table.folder("h200"))) >= set(table.fitted([]))
     assert len(learned.trees_of.__wrapped__("h200", PACKAGE, "gemm").values) == boosting.TREES
 
 
@@ -165,11 +165,11 @@ def test_records_of_the_same_architecture_count(tmp_path, monkeypatch):
 
 
 def test_the_model_reads_what_was_written(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(model, "TABLES", tmp_path)
+    monkeypatch.setattr(efficiency, "TABLES", tmp_path)
     table.folder("h200").mkdir(parents=True)
     for name, text in table.texts(["h200"], "abc", 1, fitted).items():
         (table.folder("h200") / name).write_text(text)
-    assert model.sustained.__wrapped__("h200") == fitted
+    assert efficiency.sustained.__wrapped__("h200") == fitted
 
 
 def test_designs_without_records_are_as_the_others_of_their_operation(fitted):
@@ -208,7 +208,7 @@ def factor_of_slow(sustained):
     layouts = [f"a_layout {a} b_layout {b}" for a in ("row", "col") for b in ("row", "col")]
     total = {
         name: sustained.factors[name]
-        * statistics.geometric_mean(sustained.factors.get(model.in_layouts(name, own), 1.0) for own in layouts)
+        * statistics.geometric_mean(sustained.factors.get(efficiency.in_layouts(name, own), 1.0) for own in layouts)
         for name in configs
     }
     return total.pop(SLOW) / statistics.median(total.values())
@@ -219,13 +219,13 @@ def test_what_was_timed_is_written(runs):
     for name in ("tiled", "stream_k"):
         own = [run for run in runs if run.key == KEY + name + " ieee"]
         found = table.fitted(own[:1], [*own[1:], *as_tf32(own[:1])])
-        configs = {model.config_name(run.config) for run in own}
+        configs = {efficiency.config_name(run.config) for run in own}
         assert len(configs) > 1
         for precision in (" ieee", " tf32"):
             known = found[KEY + name + precision]
             assert known.timed and configs == {factor for factor in known.factors if factor.startswith("config")}
             assert sum(known.factors[config] == known.unseen for config in configs) >= len(configs) - 1
-        assert not any(found[key].timed for key in (KEY + name, model.ANY, KEY + "rasterized"))
+        assert not any(found[key].timed for key in (KEY + name, efficiency.ANY, KEY + "rasterized"))
         assert KEY + name + " fp16" not in found
 
 
@@ -273,7 +273,7 @@ def test_calls_in_a_row_have_no_first_launch(runs, fitted):
     """Their launch is one more of those that the host prepares meanwhile: of the model's time, and of what is fitted."""
     own = runs[:300]
     rows = [run._replace(run=run.run._replace(in_a_row=True)) for run in own]
-    sustained = [model.of_design(fitted, *run.key.split()) for run in own]
+    sustained = [efficiency.of_design(fitted, *run.key.split()) for run in own]
     saved = [H200.launch / of.launch - H200.launch / of.next_launch for of in sustained]
     alone, in_rows = (counted.predicted(runs, fitted)[1] for runs in (own, rows))
     assert list(alone - in_rows) == pytest.approx(saved)

@@ -38,7 +38,7 @@ def test_earlier_times_of_a_class_of_problems_are_left_out(runs, monkeypatch):
     left = {id(run) for run in remade.of_today(runs)}
     gone = [run for run in runs if id(run) not in left]
     assert gone == [run for run in of_design(runs) if run.problem.b_layout == "col"] != of_design(runs)
-    assert remade.kept(remade.of_today(runs), model.sustained("h200")) == {}
+    assert remade.kept(remade.of_today(runs), efficiency.sustained("h200")) == {}
 
 
 def test_earlier_times_of_configs_are_left_out(runs, monkeypatch):
@@ -52,7 +52,7 @@ def test_earlier_times_of_configs_are_left_out(runs, monkeypatch):
 
 
 def test_figures_are_kept_until_there_are_newer_times(runs, monkeypatch):
-    figures = model.sustained("h200")
+    figures = efficiency.sustained("h200")
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2099-01-01"})
     assert remade.kept(remade.of_today(runs), figures) == {k: v for k, v in figures.items() if k.startswith(DESIGN)} != {}
     monkeypatch.setattr(remade, "REMADE", {DESIGN: "2001-01-01"})

@@ -11,7 +11,7 @@ from perf.__main__ import main
 from perf.measure import cases, contenders, shapes, sweep, sweep_records, trial
 from perf.measure.environment import environment
 from tests.choice.stand_ins import SimulatedGpu, library, right
-from tritonkernels.choice import model
+from tritonkernels.choice import efficiency
 from tritonkernels.design import as_dict
 from tritonkernels.errors import BuildError
 from tritonkernels.target import Target
@@ -55,11 +55,11 @@ def test_a_trial_has_the_first_of_the_ranking_and_others_at_random(package):
 def test_a_trial_has_some_that_were_never_timed(package, monkeypatch):
     """However slow they are by prediction; of different designs, although one has most of the configs."""
     gemm, left_out = shape(cases.gemm(1536, 1536, 1536)), (f"{package} gemm.rasterized ieee", f"{package} gemm.stream_k ieee")
-    left = {key: own for key, own in model.sustained("h200").items() if key not in left_out}
+    left = {key: own for key, own in efficiency.sustained("h200").items() if key not in left_out}
     names = {"rasterized", "stream_k"} | {
         name for name, _ in never_timed(trial.library(package).ranking(gemm.problem, shapes.H200))
     }
-    monkeypatch.setattr(model, "sustained", lambda name: left)
+    monkeypatch.setattr(efficiency, "sustained", lambda name: left)
     ranked = trial.library(package).ranking(gemm.problem, shapes.H200)
     never = never_timed(ranked)
     assert {name for name, _ in never} == names
@@ -100,7 +100,7 @@ def test_the_leaders_may_be_of_one_kind(package):
     of_kind = {}
     for choice in ranking:
         if as_dict(choice.config).get("SPLIT_K", 1) > 1:
-            own = choice.design.name, *sorted(model.own_numbers(choice.config).items())
+            own = choice.design.name, *sorted(efficiency.own_numbers(choice.config).items())
             of_kind.setdefault(own, []).append(choice)
     same = max(of_kind.values(), key=len)
     assert len(same) > trial.LEADERS
