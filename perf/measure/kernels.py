@@ -9,12 +9,13 @@ from pathlib import Path
 from tritonkernels import OPS
 
 from .. import ROOT
-from . import records
+from . import code, records
 
 PACKAGES = ("tritonkernels", "cuda_reference")
 OPERATIONS = "tritonkernels/operations"  # folders of what is no kernel, for both packages
 SHARED = ("language", "common")  # folders of device code that is no operation's own
 IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)  # of Python
+PLACES = re.compile(rf'(?:{IMPORT.pattern}|^#include "[^"]*")\n?', re.MULTILINE)  # where what is used is
 HEADER = re.compile(r'"([\w./]+\.cuh)"')  # included by a header, or named by the design that has it built
 
 
@@ -77,9 +78,10 @@ def parts(path):
 
 
 def _digest(files):
+    """Of what they say, wherever they are: a file that moves is the same, and so is one that imports what has moved."""
     hashed = hashlib.sha256()
-    for file in sorted(files):
-        hashed.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    for text in sorted(PLACES.sub("", code.of(file.suffix, file.read_bytes()).decode()) for file in files):
+        hashed.update(text.strip().encode() + b"\0")
     return hashed.hexdigest()[:12]
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from perf.fit import counted, remade, timed
-from perf.measure import measured
-from tritonkernels.choice import model
+from perf.render import measured
+from tritonkernels.choice import efficiency
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")

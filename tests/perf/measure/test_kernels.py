@@ -35,9 +35,9 @@ def changed(tmp_path, monkeypatch):
     for path, text in SOURCES.items():
         write(path, text)
 
-    def run(path):
+    def run(path, text="changed = 1\n"):
         before = kernels.digests.__wrapped__()
-        write(path, SOURCES.get(path, "") + "# changed\n")
+        write(path, SOURCES.get(path, "") + text)
         after = kernels.digests.__wrapped__()
         return {op for op in after if after[op] != before[op]}
 
@@ -88,3 +88,10 @@ def test_a_record_of_another_operation_s_design_is_as_old_as_that_one_s_kernels(
 
     assert is_current("gemv.naive") and is_current(None) and is_current("tiled", gemv="old")
     assert not is_current("gemv.naive", gemv="old") and not is_current("tiled", matmul="old")
+
+
+def test_what_does_not_run_is_free_to_change(changed):
+    """Comments, and where what a file uses is: a file that moved is the same."""
+    for path in ("tritonkernels/gemm/tiled.py", "tritonkernels/language/tiles.py"):
+        assert not changed(path, "# a comment\nfrom ..moved import span\n")
+    assert not changed("cuda_reference/gemm/parts/tile.cuh", '// a comment\n#include "../moved.cuh"\n')
