@@ -128,6 +128,19 @@ def test_sizes_around_the_tile(library, op, design, device):
         run_checked(library, op, design, a, b, c=c, alpha=-1.5, beta=0.5, **options)
 
 
+@products
+@on_devices
+def test_every_other_config(library, op, design, device):
+    """Than the one that a call on the device gets; on CPUs that is of small tiles."""
+    available_on(library, device)
+    dtype, options = taken(library, op, design)
+    a, b, c = (random(*shape, dtype=dtype, device=device) for shape in ((133, 20), (20, 140), (133, 140)))
+    chosen = {d.name: d for d in library.designs(op)}[design]
+    problem, target = prepare(op, a, b, c=c, beta=0.5, **options).problem, library.target(a.device)
+    for config in itertools.islice(chosen.configs(problem, target), 1, None):
+        run_checked(library, op, design, a, b, c=c, alpha=-1.5, beta=0.5, config=config, **options)
+
+
 @short(lambda layout: layout.__name__ in ("transposed", "offset_by_one"))
 @products
 @on_devices
