@@ -18,6 +18,13 @@ LADDER = (
         "a tile of the weight per block, positions split over blocks",
         "conv2d_weight: a reduction over N, P and Q",
     ),
+    Rung(
+        "warp_specialized",
+        "boxes of positions and channels by TMA for wgmma, positions shared by all SMs",
+        "CUTLASS's implicit GEMM of sm_90, weight gradient",
+        only="cuda_reference",
+        why="not yet",
+    ),
 )
 
 
