@@ -171,9 +171,9 @@ template <class Block> __device__ __forceinline__ void consume(const Arguments<t
                 const int counters = 1 + ceil_div(part.most, GROUP_OF_PARTS), own = group < 0 ? 0 : 1 + group / GROUP_OF_PARTS;
                 return args.counters + (shared_tile * counters + own) * CONSUMERS + consumer;
             };
-            if (!matmul::add_sums_of_others(sum, args.g.K - row, part.own, 0, part.count - 1, args.parts, slot_of, counter_of,
-                                            memory.last))
-                return;
+            const bool is_last = matmul::add_sums_of_others(sum, args.g.K - row, part.own, 0, part.count - 1, args.parts, slot_of,
+                                                            counter_of, memory.last);
+            if (!__shfl_sync(0xffffffffu, is_last, 0)) return;  // from one lane, so that descriptors stay in uniform registers
         }
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m) {

@@ -61,7 +61,7 @@ def _axes(problem):
 def configs(problem, target):
     """Each tile on all SMs, and on half of them, which have half as many sums to add."""
     for tile in SPACE:
-        for blocks in (target.sms, target.sms // 2) if target.is_gpu else (5, 1):
+        for blocks in (target.sms, target.sms // 2) if target.is_gpu else (5, 2, 20):
             yield tile | {"BLOCKS": blocks}
 
 
