@@ -40,7 +40,7 @@ def refuses(problem, target):
     if problem.terms >= 2**31 - SLICE:
         return f"TMA counts positions in 32 bits, and there are {problem.terms}"
     for first, last, step, reach in _axes(problem):
-        if step > 8 or not -128 <= first or not -128 <= last <= 127 or reach > 254:
+        if step > 8 or first < -128 or not -128 <= last <= 127 or reach > 254:
             return "TMA takes strides up to 8, padding up to 128 and taps up to 254 apart"
     return None
 

@@ -139,9 +139,14 @@ def inputs_of(images, tap, steps, padding, dilation, taps):
 
 @pytest.mark.parametrize(
     "steps, padding, dilation, taps",
-    [((1, 1), (1, 1), (1, 1), (3, 3)), ((2, 3), (2, 0), (1, 2), (5, 2)), ((1, 2), (0, 3), (3, 1), (2, 7)), ((8, 1), (4, 4), (1, 1), (1, 1))],
+    [
+        ((1, 1), (1, 1), (1, 1), (3, 3)),
+        ((2, 3), (2, 0), (1, 2), (5, 2)),
+        ((1, 2), (0, 3), (3, 1), (2, 7)),
+        ((8, 1), (4, 4), (1, 1), (1, 1)),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_copy_of_pixels_has_the_inputs_of_a_tap(kernels, steps, padding, dilation, taps):
     """From any position on, over the ends of rows and images, up to behind the last one, where zeros are."""
     images = torch.randint(1, 2**15, (3, 88, 9, 11), dtype=torch.int16).to(memory_format=torch.channels_last)[:, :85]

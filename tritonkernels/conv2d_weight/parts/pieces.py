@@ -2,9 +2,9 @@
 
 Tiles are few and long: 114 of 813 slices, on 132 SMs. Whole waves of tiles are computed by a block each. Of the tiles left,
 `heads` blocks each have the first slices of one, `head` of them, and the blocks that remain, the `sharers`, share the tails of
-all those tiles. So all blocks have as many slices. Those of the heads of one number are at the same positions at a time, and L2
-sends them what they have in common; what the tails read fits in L2. Runs of stream-K would be everywhere in images that L2 cannot
-hold.
+all those tiles. So all blocks have as many slices. The first heads of all tiles are at the same positions at a time, as are the
+second ones, and L2 sends them what they have in common; what the tails read fits in L2. Runs of stream-K would be everywhere in
+images that L2 cannot hold.
 """
 
 from typing import NamedTuple
