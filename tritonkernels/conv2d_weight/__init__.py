@@ -20,10 +20,8 @@ LADDER = (
     ),
     Rung(
         "warp_specialized",
-        "boxes of positions and channels by TMA for wgmma, positions shared by all SMs",
+        "warps that copy boxes of positions and channels, and warpgroups that multiply them by wgmma; SMs share the positions",
         "CUTLASS's implicit GEMM of sm_90, weight gradient",
-        only="cuda_reference",
-        why="not yet",
     ),
 )
 
