@@ -74,7 +74,7 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
             (produce, (input, grad, ring, g, cut, tile)),
         ],
         [4, 4],
-        [208, 80],
+        [200, 104],
     )
 
 

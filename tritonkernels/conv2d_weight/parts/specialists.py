@@ -42,12 +42,13 @@ class Ring(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """BOX columns of the weight: a tap's place, the first channel, whether there is such a unit."""
+    """BOX columns of the weight: the place of their tap, whether there is such a unit, and their inputs' offsets from those of
+    the first tap and channel."""
 
     down: Any
     right: Any
-    channel: Any
     exists: Any
+    offsets: Any
 
 
 class Place(NamedTuple):
@@ -67,13 +68,6 @@ def place_of(index, g, tile):
 
 
 @gluon.jit
-def _unit(place, number, g, tile):
-    unit = place.unit + number
-    tap = unit // place.chunks
-    return Unit(tap // g.S * g.dilation_h, tap % g.S * g.dilation_w, unit % place.chunks * tile.BOX, unit < place.units)
-
-
-@gluon.jit
 def _next(at, phase, STAGES: gl.constexpr):
     """The slice's place in the ring after this one, and the phase of its barriers."""
     last = at == STAGES - 1
@@ -81,28 +75,100 @@ def _next(at, phase, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def _whole_chunks(index, length):
-    """Indices in chunks of 8; those of chunks behind the length are in the last one: nobody stores their sums."""
-    last = (length - 1) // 8 * 8
-    return gl.max_contiguous(gl.multiple_of(gl.minimum(index, last + index % 8), 8), 8)
+def _chunks(offsets):
+    """Offsets of elements in chunks of 8, as all here are, in a form that tells Triton so."""
+    return gl.max_contiguous(gl.multiple_of(offsets, 8), 8)
+
+
+@gluon.jit
+def _channels(first, columns, channels):
+    """Offsets of BOX channels; those of chunks behind the last are in that one: nobody stores their sums."""
+    return gl.minimum(first + columns, (channels - 1) // 8 * 8 + columns % 8)
+
+
+@gluon.jit
+def _unit(place, number, columns, input, g, tile):
+    unit = place.unit + number
+    tap = unit // place.chunks
+    down = tap // g.S * g.dilation_h
+    right = tap % g.S * g.dilation_w
+    of_tap = _wide(down, tile.WIDE) * input.h + _wide(right, tile.WIDE) * input.w
+    channels = _channels(unit % place.chunks * tile.BOX, columns, g.C)
+    return Unit(down, right, unit < place.units, of_tap + channels)
+
+
+@gluon.jit
+def _wide(index, WIDE: gl.constexpr):
+    return gl.cast(index, gl.int64) if WIDE else index
 
 
 @gluon.jit
 def _copy_box(box, ptr, rows, columns, inside):
     """A row for each position, with zeros where it is not `inside`."""
-    copy_async(box, ptr + (gl.multiple_of(rows, 8)[:, None] + columns[None, :]), mask=inside[:, None])
+    rows = gl.multiple_of(rows[:, None], [8, 8])
+    copy_async(box, ptr + (rows + _chunks(columns)[None, :]), mask=inside[:, None])
 
 
 @gluon.jit
-def _copy_unit(box, unit, input, image, h, w, inside, columns, g, WIDE: gl.constexpr):
+def _is_below(index, size):
+    """Whether it is 0 to size - 1."""
+    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
+
+
+@gluon.jit
+def _copy_unit(box, unit, ptr, at, exists, g):
     """The inputs of a unit's tap."""
-    h += unit.down
-    w += unit.right
-    inside = inside & unit.exists & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
-    if WIDE:
-        h = h.to(gl.int64)
-        w = w.to(gl.int64)
-    _copy_box(box, input.ptr, image + h * input.h + w * input.w, _whole_chunks(unit.channel + columns, g.C), inside)
+    inside = exists & unit.exists & _is_below(at.h + unit.down, g.H) & _is_below(at.w + unit.right, g.W)
+    _copy_box(box, ptr, at.input, unit.offsets, inside)
+
+
+class Positions(NamedTuple):
+    """Positions' images, their first taps' places there, offsets of these and of grad_output."""
+
+    image: Any
+    h: Any
+    w: Any
+    input: Any
+    grad: Any
+
+
+@gluon.jit
+def _positions(first, input, grad, g, BOX: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
+    """Of a slice."""
+    position = first * BOX + gl.arange(0, BOX, LAYOUT)
+    n = position // g.Q // g.P
+    p = position // g.Q % g.P
+    q = position % g.Q
+    h = p * g.step_h - g.padding_h
+    w = q * g.step_w - g.padding_w
+    of_input = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
+    return Positions(n, h, w, of_input, _wide(n, WIDE) * grad.n + _wide(p, WIDE) * grad.h + _wide(q, WIDE) * grad.w)
+
+
+@gluon.jit
+def _advance(input, grad, g, BOX: gl.constexpr, WIDE: gl.constexpr):
+    """(how far the next slice's positions are, what the end of a row adds, and that of an image)."""
+    n = _wide(BOX // g.Q // g.P, WIDE)
+    p = _wide(BOX // g.Q % g.P, WIDE)
+    q = _wide(BOX % g.Q, WIDE)
+    row = g.step_h * _wide(input.h, WIDE)
+    pixel = g.step_w * _wide(input.w, WIDE)
+    step = Positions(n, p * g.step_h, q * g.step_w, n * input.n + p * row + q * pixel, n * grad.n + p * grad.h + q * grad.w)
+    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad.h - g.Q * _wide(grad.w, WIDE))
+    of_image = Positions(1, -g.P * g.step_h, 0, _wide(input.n, WIDE) - g.P * row, _wide(grad.n, WIDE) - g.P * _wide(grad.h, WIDE))
+    return step, of_row, of_image
+
+
+@gluon.jit
+def _moved(at, step, where):
+    """Positions, of which some are moved by a step."""
+    return Positions(
+        at.image + gl.where(where, step.image, 0).to(gl.int32),
+        at.h + gl.where(where, step.h, 0).to(gl.int32),
+        at.w + gl.where(where, step.w, 0).to(gl.int32),
+        at.input + gl.where(where, step.input, 0),
+        at.grad + gl.where(where, step.grad, 0),
+    )
 
 
 @gluon.jit
@@ -124,6 +190,9 @@ def produce(input, grad, ring: Ring, g, cut, tile):
     columns = gl.arange(0, BOX, gl.SliceLayout(0, LANES))
     program = gl.program_id(0)
     whole, pieces = count_pieces(program, gl.num_programs(0), cut)
+    step, of_row, of_image = _advance(input, grad, g, BOX, WIDE)
+    end_h = g.P * g.step_h - g.padding_h
+    end_w = g.Q * g.step_w - g.padding_w
     at = 0
     phase = 0
     before = 0
@@ -131,44 +200,34 @@ def produce(input, grad, ring: Ring, g, cut, tile):
     for index in range(pieces):
         number, first, count, _ = piece_of(index, whole, program, gl.num_programs(0), cut)
         place = place_of(number, g, tile)
-        one = _unit(place, 0, g, tile)
-        two = _unit(place, 1, g, tile)
-        three = _unit(place, 2, g, tile)
-        four = _unit(place, 3, g, tile)
-        position = first * BOX + gl.arange(0, BOX, gl.SliceLayout(1, LANES))
-        q = position % g.Q
-        p = position // g.Q % g.P
-        n = position // g.Q // g.P
+        one = _unit(place, 0, columns, input, g, tile)
+        two = _unit(place, 1, columns, input, g, tile)
+        three = _unit(place, 2, columns, input, g, tile)
+        four = _unit(place, 3, columns, input, g, tile)
+        now = _positions(first, input, grad, g, BOX, gl.SliceLayout(1, LANES), WIDE)
+        image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
         for _ in range(count):
             mbarrier.wait(ring.empty.index(at), phase ^ 1)
-            inside = n < g.N
-            image = n.to(gl.int64) if WIDE else n
-            of_grad = image * grad.n + (p.to(gl.int64) if WIDE else p) * grad.h + (q.to(gl.int64) if WIDE else q) * grad.w
+            exists = image < g.N
             for i in gl.static_range(ROWS):
-                _copy_box(
-                    ring.grads.index(at * ROWS + i), grad.ptr, of_grad, _whole_chunks(place.row + i * BOX + columns, g.K), inside
-                )
-            of_image = image * input.n
-            h = p * g.step_h - g.padding_h
-            w = q * g.step_w - g.padding_w
-            _copy_unit(ring.inputs.index(at * UNITS), one, input, of_image, h, w, inside, columns, g, WIDE)
-            _copy_unit(ring.inputs.index(at * UNITS + 1), two, input, of_image, h, w, inside, columns, g, WIDE)
+                rows = _channels(place.row + i * BOX, columns, g.K)
+                _copy_box(ring.grads.index(at * ROWS + i), grad.ptr, of_grad, rows, exists)
+            now = Positions(image, h, w, of_input, of_grad)
+            _copy_unit(ring.inputs.index(at * UNITS), one, input.ptr, now, exists, g)
+            _copy_unit(ring.inputs.index(at * UNITS + 1), two, input.ptr, now, exists, g)
             if UNITS > 2:
-                _copy_unit(ring.inputs.index(at * UNITS + 2), three, input, of_image, h, w, inside, columns, g, WIDE)
-                _copy_unit(ring.inputs.index(at * UNITS + 3), four, input, of_image, h, w, inside, columns, g, WIDE)
+                _copy_unit(ring.inputs.index(at * UNITS + 2), three, input.ptr, now, exists, g)
+                _copy_unit(ring.inputs.index(at * UNITS + 3), four, input.ptr, now, exists, g)
             async_copy.commit_group()
             async_copy.wait_group(1)
             _publish(ring, before, slices > 0)
             slices += 1
             before = at
             at, phase = _next(at, phase, tile.STAGES)
-            q += BOX % g.Q  # 64 positions on
-            carry = q >= g.Q
-            q = gl.where(carry, q - g.Q, q)
-            p += BOX // g.Q % g.P + carry.to(gl.int32)
-            carry = p >= g.P
-            p = gl.where(carry, p - g.P, p)
-            n += BOX // g.Q // g.P + carry.to(gl.int32)
+            now = _moved(now, step, True)
+            now = _moved(now, of_row, now.w >= end_w)
+            now = _moved(now, of_image, now.h >= end_h)
+            image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
     async_copy.wait_group(0)
     _publish(ring, before, slices > 0)
 
