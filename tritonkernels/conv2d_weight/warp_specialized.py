@@ -6,7 +6,7 @@ each 64 rows of the tile, and of the input for each 64 columns, which are channe
 ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
 
 CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only tiles of rows and columns: at the
-end of a row such a box has pixels that no position of the tap reads, and zeros of grad_output times an infinity there are NaN. So
+end of a row such a box has pixels that no position of the tap reads, and a zero of grad_output times an infinity there is NaN. So
 the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 300 instructions a slice, while the
 consumers' products of 128 x 256 take 1024 clocks.
 
