@@ -1,13 +1,13 @@
 """conv2d_weight, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
 
 In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, and its tiles are 64 x 64. Here a program
-divides its warps, as matmul's warp_specialized does. The producer's copy boxes of 64 positions by 64 channels: of grad_output for
-each 64 rows of the tile, and of the input for each 64 columns, which are channels of one tap. Positions are counted on, over the
-ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
+divides its warps, as matmul's warp_specialized does. The producer's copy boxes of 64 positions by 64 channels: of grad_output
+for each 64 rows of the tile, and of the input for each 64 columns, which are channels of one tap. Positions are counted on,
+over the ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
 
-CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only tiles of rows and columns: at the
-end of a row such a box has pixels that no position of the tap reads, and a zero of grad_output times an infinity there is NaN. So
-the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 300 instructions a slice, while the
+CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and columns: at the
+end of a row they have pixels that no position of the tap reads, and a zero of grad_output times an infinity there is NaN. So
+the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 440 instructions a slice, while the
 consumers' products of 128 x 256 take 1024 clocks.
 
 Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
@@ -80,8 +80,8 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
 
 @triton.jit
 def _add_parts_kernel(
-    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
+    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
 ):  # fmt: skip
     """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
     wait_for_earlier_kernels()

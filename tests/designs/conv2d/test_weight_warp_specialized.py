@@ -1,4 +1,4 @@
-"""The Triton design conv2d_weight.warp_specialized: on the CPU its partitions as threads (gluon_threads), refusals, machine code."""
+"""The Triton design conv2d_weight.warp_specialized: on the CPU its partitions as threads (gluon_threads), its machine code."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ import torch
 
 from tests.compiler import printed
 from tests.designs.matmul import gluon_threads
-from tests.harness import available_on, channels_last, cropped, prepare, random, run_checked
+from tests.harness import available_on, cropped, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
@@ -69,17 +69,14 @@ def test_refusals():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
-@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
-def test_on_hopper(tile, dtype):
+@pytest.mark.parametrize("kind", ("fp16", "bf16"))
+def test_on_hopper(tile, kind):
     available_on(LIBRARY, "cuda")
     if LIBRARY.target(torch.device("cuda")).arch != 90:
         pytest.skip("no wgmma")
-    for image, weight, options in (*CASES.values(), SHARED):
-        shape = torch.nn.functional.conv2d(
-            torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options
-        ).shape
-        x, grad = (channels_last(random(*of, dtype=dtype, device="cuda")) for of in (image, shape))
-        run_checked(LIBRARY, "conv2d_weight", "warp_specialized", x, weight, grad, config=config(H200.sms, tile), **options)
+    for case in (*CASES.values(), SHARED):
+        args, options = operands(kind, case, device="cuda")
+        run_checked(LIBRARY, "conv2d_weight", "warp_specialized", *args, config=config(H200.sms, tile), **options)
 
 
 COMPILED = """

@@ -98,7 +98,7 @@ def _wide(index, WIDE: gl.constexpr):
 
 @gluon.jit
 def _copy_box(box, ptr, rows, columns, inside):
-    """A row for each position, with zeros where it is not `inside`. Offsets are of whole chunks of 8, as Triton does not see."""
+    """A row for each position, with zeros where it is not `inside`. Triton does not see that chunks of 8 are whole."""
     rows = gl.multiple_of(rows[:, None], [8, 8])
     columns = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
     copy_async(box, ptr + (rows + columns), mask=inside[:, None])
@@ -148,11 +148,10 @@ def _advance(input, grad, g, BOX: gl.constexpr, WIDE: gl.constexpr):
     q = _wide(BOX % g.Q, WIDE)
     row = g.step_h * _wide(input.h, WIDE)
     pixel = g.step_w * _wide(input.w, WIDE)
+    grad_row = _wide(grad.h, WIDE)
     step = Positions(n, p * g.step_h, q * g.step_w, n * input.n + p * row + q * pixel, n * grad.n + p * grad.h + q * grad.w)
-    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad.h - g.Q * _wide(grad.w, WIDE))
-    of_image = Positions(
-        1, -g.P * g.step_h, 0, _wide(input.n, WIDE) - g.P * row, _wide(grad.n, WIDE) - g.P * _wide(grad.h, WIDE)
-    )
+    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad_row - g.Q * _wide(grad.w, WIDE))
+    of_image = Positions(1, -g.P * g.step_h, 0, input.n - g.P * row, grad.n - g.P * grad_row)
     return step, of_row, of_image
 
 
@@ -249,9 +248,7 @@ def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
             left = ring.left.index(at * tile.DOWN + DOWN).permute((1, 0))
             acc = warpgroup_mma(left, ring.right.index(at * tile.ACROSS + ACROSS), acc, is_async=True)
             acc = warpgroup_mma_wait(1, deps=(acc,))
-            mbarrier.arrive(
-                ring.empty.index(before), pred=i > 0
-            )  # the newest product is under way, so the slice before is free
+            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
             before = at
             at, phase = _next(at, phase, tile.STAGES)
         acc = warpgroup_mma_wait(0, deps=(acc,))
