@@ -1,5 +1,6 @@
 """The Triton design conv2d_weight.warp_specialized: on the CPU its partitions as threads (gluon_threads), its machine code."""
 
+import dataclasses
 import functools
 import json
 
@@ -24,11 +25,11 @@ def config(programs=5, tile=(64, 128, 3)):
     return config_of(dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"PROGRAMS": programs}, 4, 1)
 
 
-def check(args, options, config, seed=0):
+def check(args, options, config, seed=0, wide=False):
     """Of the launches the one in Gluon by threads, the others in the interpreter."""
     call = prepare("conv2d_weight", *args, **options)
     call.result.fill_(float("nan"))
-    for launch in DESIGN.launches(call.problem, config, *call.parts[0]):
+    for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):
         if launch.name == "warp_specialized":
             gluon_threads.run(launch, seed)
         else:
@@ -49,6 +50,10 @@ def test_pieces(programs, tile):
     args, options = operands("fp16", SHARED)
     for seed in range(2):
         check(args, options, config(programs, tile), seed)
+
+
+def test_offsets_of_64_bits():
+    check(*operands("fp16", CASES["strides and dilation"]), config(), wide=True)
 
 
 @pytest.mark.parametrize("layout", (torch.clone, cropped))
