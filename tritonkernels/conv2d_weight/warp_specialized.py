@@ -23,7 +23,6 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..conv2d.parts.operands import Geometry
-from ..conv2d.parts.work import addition
 from ..design import Design
 from ..gemm.parts.gluon_tile import needs_a_gpu
 from ..integers import ceil_div
@@ -122,7 +121,8 @@ def configs(problem, target):
     """Each tile on all SMs, and on half of them, which have half as many sums to add."""
     for block_m, block_n, stages in TILES:
         for programs in (target.sms, target.sms // 2):
-            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages, "PROGRAMS": programs}
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages}
+            numbers |= {"CONSUMERS": CONSUMERS, "PROGRAMS": programs}
             yield config_of(numbers, num_warps=4, num_stages=1)
 
 
@@ -168,7 +168,7 @@ def work(problem, config, target):
     shared = share.left > 0 and share.parts > 1
     main = Work(
         share.blocks,
-        384,
+        128 * CONSUMERS,
         2.0 * bm * bn * SLICE * share.longest,
         problem.precision,
         share.longest * (bm + bn) * 2 * SLICE + (4 * bm * bn if shared else 0),
@@ -179,7 +179,16 @@ def work(problem, config, target):
         bm * bn * STORED,
     )
     copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *addition(problem, share.parts if shared else 1, 128, ADD.kwargs["BLOCK_S"])
+    return *copies, main, *(_added(problem, share, bm * bn) if shared else ())
+
+
+def _added(problem, share, sums):
+    """The Work of adding up parts of so many sums each."""
+    block, at_once = ADD.kwargs["BLOCK"], ADD.kwargs["BLOCK_S"]
+    fetched = block * (4 * share.parts + problem.dtype.itemsize)
+    written = share.left * sums * problem.dtype.itemsize
+    steps = 1 + ceil_div(share.parts, at_once)
+    yield Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
