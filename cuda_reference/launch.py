@@ -120,6 +120,30 @@ class TensorMap:
         return self.tensor.data_ptr(), *kind, batches, rows, columns, batch, row, *self.box
 
 
+@dataclass(frozen=True)
+class PixelMap:
+    """A kernel's CUtensorMap: images (N, C, H, W), contiguous along C, copied in boxes of (pixels, channels). Pixels go along
+    H and W from `first` in `steps` to the last one moved by `last`, as common/tensor_map.cuh's PixelTensor says."""
+
+    tensor: torch.Tensor
+    box: tuple[int, int]
+    first: tuple[int, int] = (0, 0)
+    last: tuple[int, int] = (0, 0)
+    steps: tuple[int, int] = (1, 1)
+
+    def wire(self):
+        """Its members."""
+        (n, c, h, w), (image, _, row, pixel) = self.tensor.shape, self.tensor.stride()
+        pixel = pixel if w > 1 else ceil_div(c, 16) * 16  # of a single one any legal stride will do
+        row = row if h > 1 else w * pixel
+        image = image if n > 1 else h * row
+        sizes = n, h, w, c, image, row, pixel
+        return self.tensor.data_ptr(), self.tensor.element_size(), *sizes, *self.first, *self.last, *self.steps, *self.box
+
+
+_MAPS = TensorMap, PixelMap
+
+
 def ceil_div(a, b):
     """a / b rounded up."""
     return -(-a // b)
@@ -162,14 +186,14 @@ def _wire(argument):
     """The argument in the form of a bound kernel (common/binding.cuh)."""
     if isinstance(argument, torch.Tensor):
         return argument.data_ptr() if argument.is_cuda else (argument.data_ptr(), _room(argument))
-    if isinstance(argument, TensorMap):
+    if isinstance(argument, _MAPS):
         return argument.wire()
     return 0 if argument is None else argument
 
 
 def _with_address(argument):
     """The argument in the form of Launched.values."""
-    if isinstance(argument, TensorMap):
+    if isinstance(argument, _MAPS):
         _, *rest = argument.wire()
         return FromAddress(argument.tensor, lambda address: (address, *rest))
     if isinstance(argument, torch.Tensor) and not argument.is_cuda:

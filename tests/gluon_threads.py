@@ -1,9 +1,9 @@
-"""Lessons in Gluon on the CPU: a thread for each partition of a program, numpy for its tiles, and adversarial timing.
+"""Gluon on the CPU: a thread for each partition of a program, numpy for its tiles, and adversarial timing.
 
 Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
 NaN at once and arrives at some later choice. A product by wgmma reads its operands when a wait makes it end, and no earlier. So
 a missing wait, or a place that is given back too early, is a wrong result, and a wait for nothing is an error. What cp.async
-copies lands in its wait. What is promised to the compiler (multiple_of, max_contiguous) is checked. What warps of a partition
+copies lands at some time until its wait. What is promised to the compiler (multiple_of, max_contiguous) is checked. What warps of a partition
 owe each other (barrier, fences) is not modelled.
 """
 
@@ -62,7 +62,12 @@ class Shared(NamedTuple):
 
     def index(self, place):
         assert 0 <= place < len(self.values), "no such place"
-        return Shared(self.values[place])
+        return Shared(self.values[int(place)])
+
+    def _reinterpret(self, dtype, shape, layout):
+        """Matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of columns lie."""
+        count = len(self.values) // shape[0]
+        return Shared([Joined(self.values[i * count : (i + 1) * count]) for i in range(shape[0])])
 
     def permute(self, order):
         return Shared(self.values.transpose(order))
@@ -76,6 +81,25 @@ class Shared(NamedTuple):
 
     def load(self, layout):
         return tensor(self.values.copy())
+
+
+class Joined(NamedTuple):
+    """A matrix of boxes side by side, or its transpose, read when it is needed."""
+
+    boxes: Any
+    transposed: bool = False
+
+    @property
+    def shape(self):
+        count, rows, columns = self.boxes.shape
+        return (count * columns, rows) if self.transposed else (rows, count * columns)
+
+    def transpose(self, order):
+        return self._replace(transposed=not self.transposed)
+
+    def astype(self, dtype):
+        matrix = numpy.concatenate(list(self.boxes), axis=1).astype(dtype)
+        return matrix.T if self.transposed else matrix
 
 
 class Barrier:
@@ -111,7 +135,6 @@ class Program:
     def __init__(self, number, programs, warps, seed):
         self.number, self.programs, self.warps, self.random = number, programs, warps, random.Random(seed)
         self.copies, self.errors, self.idle = [], [], 0
-        self.groups = [[]]  # of cp.async; the last one is not committed
         self.turn, self.alive, self.me = threading.Condition(), [0], 0
         self.own = threading.local()
 
@@ -196,17 +219,28 @@ class Program:
             self.copies.append((place.values, box, barrier.values))
 
     def copy(self, place, pointers, mask=True):
-        assert place.values.shape == pointers.offsets.shape
-        self.groups[-1].append((place.values, load(pointers, mask, 0)))
+        assert place.values.shape == numpy.broadcast_shapes(pointers.offsets.shape, numpy.shape(mask))
         place.values[...] = numpy.nan
+        self.requests().append(lambda: place.store(load(pointers, mask, 0)))
+        if self.random.random() < 0.5:
+            self.requests().pop()()
 
     def commit(self):
-        self.groups.append([])
+        self.groups().append(self.requests())
+        self.own.requests = []
 
     def wait_groups(self, pending):
-        while len(self.groups) - 1 > pending:
-            for place, values in self.groups.pop(0):
-                place[...] = values
+        while len(self.groups()) > pending:
+            for arrive in self.groups().pop(0):
+                arrive()
+
+    def requests(self):
+        self.own.requests = getattr(self.own, "requests", [])
+        return self.own.requests
+
+    def groups(self):
+        self.own.groups = getattr(self.own, "groups", [])
+        return self.own.groups
 
     def multiply(self, a, b, acc, is_async=False):
         assert a.values.shape[1] == b.values.shape[0]
@@ -252,28 +286,41 @@ def load(pointers, mask, other):
     return tensor(values)
 
 
-def store(pointers, values, mask):
+def store(pointers, values, mask=True):
     offsets, mask, values = numpy.broadcast_arrays(pointers.offsets, mask, values)
     pointers.base[offsets[mask]] = values[mask]
 
 
+def where(condition, a, b):
+    return tensor(numpy.where(condition, a, b))
+
+
 def multiple_of(values, number):
-    assert (numpy.asarray(values)[::number] % number == 0).all(), f"runs that begin at no multiple of {number}"
+    numbers = number if isinstance(number, (list, tuple)) else [number]
+    first = numpy.asarray(values)[tuple(slice(None, None, step) for step in numbers)]
+    assert (first % numbers[-1] == 0).all(), f"runs that begin at no multiple of {number}"
     return values
 
 
 def max_contiguous(values, number):
-    runs = numpy.asarray(values).reshape(-1, number)
-    assert (runs == runs[:, :1] + numpy.arange(number)).all(), f"no runs of {number}"
+    length = number[-1] if isinstance(number, (list, tuple)) else number
+    runs = numpy.asarray(values).reshape(-1, length)
+    assert (runs == runs[:, :1] + numpy.arange(length)).all(), f"no runs of {number}"
     return values
 
 
 def _fakes(program):
     """What the names of a kernel's module stand for here."""
+    numbers = dict(
+        cdiv=lambda a, b: -(-a // b),
+        where=where,
+        cast=lambda number, dtype: tensor(numpy.asarray(number).astype(dtype)),
+        minimum=lambda a, b: tensor(numpy.minimum(a, b)),
+        **{name: getattr(numpy, name) for name in ("int32", "int64", "uint32")},
+    )
     gl = types.SimpleNamespace(
         program_id=lambda axis: program.number,
         num_programs=lambda axis: program.programs,
-        cdiv=lambda a, b: -(-a // b),
         arange=lambda first, end, layout: tensor(numpy.arange(first, end)),
         zeros=lambda shape, dtype, layout: tensor(numpy.zeros(shape, numpy.float32)),
         static_range=range,
@@ -281,18 +328,17 @@ def _fakes(program):
         store=store,
         float32=numpy.float32,
         float64=numpy.float64,
-        int64=numpy.int64,
-        cast=lambda number, dtype: dtype(number),
-        minimum=numpy.minimum,
         maximum=max,
         multiple_of=multiple_of,
         max_contiguous=max_contiguous,
+        convert_layout=lambda values, _: values,
         num_warps=lambda: program.warps,
         dot_fma=lambda a, b, acc: tensor(acc + a @ b),
         constexpr=None,
+        **numbers,
         allocate_shared_memory=program.allocate,
         warp_specialize=program.warp_specialize,
-        **dict.fromkeys(LAYOUTS, lambda *_: None),
+        **dict.fromkeys(LAYOUTS, lambda *_, **__: None),
     )
     methods = {name: getattr(program, name) for name in ("wait", "arrive", "expect", "init")}
     mbarrier = types.SimpleNamespace(MBarrierLayout=lambda: "barriers", **methods)
@@ -300,7 +346,7 @@ def _fakes(program):
     nothing = dict.fromkeys(("barrier", "fence_async_shared", "wait_for_earlier_kernels"), lambda: None)
     async_copy = types.SimpleNamespace(commit_group=program.commit, wait_group=program.wait_groups)
     copies = {"load_box": program.load_box, "copy_async": program.copy, "async_copy": async_copy}
-    return {"gl": gl, "mbarrier": mbarrier, **copies, **products, **nothing}
+    return {"gl": gl, "tl": types.SimpleNamespace(**numbers), "mbarrier": mbarrier, **copies, **products, **nothing}
 
 
 def _in_python(function, fakes):
@@ -331,7 +377,7 @@ def call(function, *arguments, warps=4):
     """What a device function returns in a program that is alone, and has no partitions."""
     program = Program(0, 1, warps, seed=0)
     result = _in_python(function, _fakes(program))(*map(_argument, arguments))
-    assert not any(program.groups), "a copy that nobody waits for"
+    assert not any((*program.groups(), program.requests())), "a copy that nobody waits for"
     return result
 
 
@@ -342,4 +388,4 @@ def run(launch, seed=0):
         kernel = _in_python(launch.kernel, _fakes(program))
         program.own.number = 0
         kernel(*map(_argument, launch.values.values()))
-        assert not program.copies and not any(program.groups), "a copy that nobody waits for"
+        assert not program.copies and not any((*program.groups(), program.requests())), "a copy that nobody waits for"

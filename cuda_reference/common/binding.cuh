@@ -4,7 +4,7 @@
 //
 // Grid and block are three ints, the stream is its handle. For a pointer, the argument is an int (tensor.data_ptr()); for an
 // int, a float or a bool it is one; for a struct whose members are all int or all int64_t it is a tuple of ints, and for a
-// CUtensorMap the members of a TiledTensor (tensor_map.cuh). In the emulation a pointer may also be (address, bytes), which
+// CUtensorMap the members of a TiledTensor or a PixelTensor (tensor_map.cuh). In the emulation a pointer may also be (address, bytes), which
 // tells the launch its memory.
 //
 // A signature becomes data here (Parameter), by which one function reads the arguments of all kernels (python.cuh): compiling it

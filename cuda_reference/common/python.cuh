@@ -88,9 +88,12 @@ void convert(PyObject* value, const Parameter& parameter, unsigned char* to, Whe
             return parameter.bytes == 4 ? write(float(number)) : write(number);
         }
         case Kind::TENSOR_MAP: {
-            TiledTensor tensor;
-            to_ints(value, 8, sizeof tensor / 8, reinterpret_cast<unsigned char*>(&tensor), where);
-            return write(encode(tensor));
+            const auto encoded = [&](auto tensor) {
+                to_ints(value, 8, sizeof tensor / 8, reinterpret_cast<unsigned char*>(&tensor), where);
+                return encode(tensor);
+            };
+            const bool of_pixels = PyTuple_Check(value) && PyTuple_GET_SIZE(value) == sizeof(PixelTensor) / 8;
+            return write(of_pixels ? encoded(PixelTensor{}) : encoded(TiledTensor{}));
         }
         case Kind::INTS: to_ints(value, parameter.bytes, parameter.count, to, where);
     }

@@ -13,6 +13,10 @@
 #include "mbarrier.cuh"
 #include "tensor_map.cuh"
 
+// A pixel of images (PixelTensor), and the place of a tap relative to it: 0 to 255.
+struct Pixel { int image, row, column; };
+struct Tap { unsigned short down, right; };
+
 #ifdef __CUDACC__
 
 __device__ __forceinline__ void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch) {
@@ -35,6 +39,21 @@ __device__ __forceinline__ void tma_load_multicast(void* to, const CUtensorMap& 
         "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
         " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
         "l"(&map), "r"(shared_address(barrier)), "r"(column), "r"(row), "r"(batch), "h"((unsigned short)blocks)
+        : "memory");
+#else
+    __trap();
+#endif
+}
+
+// A box of images: of the pixel and those after it, each moved by the tap, the channels from `channel` on.
+__device__ __forceinline__ void tma_load_pixels(void* to, const CUtensorMap& map, uint64_t* barrier, int channel,
+                                                const Pixel& pixel, const Tap& tap) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(shared_address(to)),
+        "l"(&map), "r"(shared_address(barrier)), "r"(channel), "r"(pixel.column), "r"(pixel.row), "r"(pixel.image),
+        "h"(tap.right), "h"(tap.down)
         : "memory");
 #else
     __trap();

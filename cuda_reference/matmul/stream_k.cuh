@@ -20,7 +20,7 @@
 // Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU (2023).
 // Mirrors tritonkernels/matmul/stream_k.py, which adds up the parts in a second kernel.
 #pragma once
-#include "../common/add_splits.cuh"
+#include "parts/sums_of_others.cuh"
 #include "persistent.cuh"
 
 namespace matmul {
@@ -48,53 +48,15 @@ template <class Sum, int CONSUMERS, int CLUSTER = 1> struct SharedTiles {
     __device__ __forceinline__ bool add_others(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], const Piece& piece, int rows,
                                                bool* last) const {
         if (piece.count == slices) return true;
-        const int shared_tile = piece.tile - whole_tiles, row = threadIdx.x % 128 / 32 * 16;
+        const int shared_tile = piece.tile - whole_tiles;
         const int own = blockIdx.x / CLUSTER, consumer = blockIdx.x % CLUSTER * CONSUMERS + threadIdx.x / 128;  // of the cluster
         const Sharers sharers = runs.sharers_of(shared_tile, slices);
-        using Own = Parts<Number, TILES * 4, 128>;
-        const auto part_of = [&](int cluster, int m) {
-            const int64_t part = (sharers.slot_of(cluster) * CLUSTER * CONSUMERS + consumer) * BLOCKS + m;
-            return reinterpret_cast<typename Own::Word*>(parts + part * (TILES * 4 * 128)) + threadIdx.x % 128;
-        };
-        Number numbers[TILES * 4];
-#pragma unroll
-        for (int m = 0; m < BLOCKS; ++m) {
-            wgmma_results(sum[m][0]);
-            if (m * 64 + row >= rows) continue;
-#pragma unroll
-            for (int i = 0; i < TILES * 4; ++i) numbers[i] = widen(sum[m][0][i / 4].at(i % 4));
-            Own::store(numbers, part_of(own, m));
-        }
-        const auto arrive = [&](int group, int count) {
+        const auto slot_of = [&](int cluster) { return int64_t(sharers.slot_of(cluster)) * CLUSTER * CONSUMERS + consumer; };
+        const auto counter_of = [&](int group) {
             const int counter = group < 0 ? 2 * runs.blocks + shared_tile : sharers.slot_of(group);
-            return last_to_arrive(counters + counter * CLUSTER * CONSUMERS + consumer, count, threadIdx.x % 128 == 0,
-                                  last + threadIdx.x / 128, [] { warpgroup_barrier(); });
+            return counters + counter * CLUSTER * CONSUMERS + consumer;
         };
-        const int step = step_of_last(own, sharers.first, sharers.last, arrive, [&](int from, int to) {
-#pragma unroll
-            for (int m = 0; m < BLOCKS; ++m)
-                if (m * 64 + row < rows) Own::add_group(from, to, [&](int cluster) { return part_of(cluster, m); });
-        });
-        if (step == 0) return false;
-#pragma unroll
-        for (int m = 0; m < BLOCKS; ++m) {
-            // Rows beyond the result get no part. They become 0, so that no register keeps them while parts are added up.
-            const int last_part = m * 64 + row < rows ? sharers.last : -1;
-            Own::add(numbers, sharers.first, last_part, step, [&](int cluster) { return part_of(cluster, m); });
-#pragma unroll
-            for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
-        }
-        return true;
-    }
-
-    __device__ __forceinline__ static void narrow(const Number* total, LaneSums<Sum>& sum) {
-        if constexpr (std::is_same_v<Sum, __half>) {  // parts are added up in fp32, their sum is rounded once
-            sum.x[0] = __floats2half2_rn(total[0], total[1]);
-            sum.x[1] = __floats2half2_rn(total[2], total[3]);
-        } else {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sum.x[i] = Sum(total[i]);
-        }
+        return add_sums_of_others(sum, rows, own, sharers.first, sharers.last, parts, slot_of, counter_of, last);
     }
 };
 

@@ -15,6 +15,7 @@ void wait_stores(size_t pending);
 
 void tma_load(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch);
 void tma_load_multicast(void* to, const CUtensorMap& map, uint64_t* barrier, int column, int row, int batch, unsigned blocks);
+void tma_load_pixels(void* to, const CUtensorMap& map, uint64_t* barrier, int channel, const Pixel& pixel, const Tap& tap);
 inline bool elect_lane() { return threadIdx.x % 32 == 0; }
 inline void prefetch_tensor_map(const CUtensorMap&) {}
 void tma_store(const CUtensorMap& map, const void* from, int column, int row, int batch);

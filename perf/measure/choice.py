@@ -13,7 +13,7 @@ import time
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
-from ..render.table import print_table
+from ..show.table import print_table
 from . import shapes
 from .contenders import PACKAGES
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cuda_reference.build import load
-from cuda_reference.launch import TensorMap
+from cuda_reference.launch import PixelMap, TensorMap
 
 SOURCE = Path(__file__).parent / "kernels/hopper.cuh"
 MISTAKES = ("NONE", "NO_ARRIVAL", "WRONG_PARITY", "NO_INIT", "TWO_INITS")
@@ -43,7 +43,7 @@ def name_of(product):
 
 @pytest.fixture(scope="module")
 def kernels():
-    others = "hand_over", "share_box", "copy_box<true>", "copy_box<false>", "store_box", "multiply_fragments"
+    others = "hand_over", "share_box", "copy_box<true>", "copy_box<false>", "copy_pixels", "store_box", "multiply_fragments"
     return load(SOURCE, [*(f"hopper::{name}" for name in others), *map(name_of, [*PRODUCTS, NOT_ADDED])], "simt")
 
 
@@ -119,6 +119,83 @@ def test_a_copy_that_nobody_waits_for_has_not_landed(kernels):
 def test_a_barrier_that_the_copy_engine_does_not_know_of(kernels):
     with pytest.raises(RuntimeError, match="without mbarrier_init_fence"):
         copied(kernels, torch.ones(1, 8, 64, dtype=torch.int16), (8, 64), fence="false")
+
+
+def pixels_of(kernels, images, box, channel, pixel, tap, **options):
+    """The box as rows of halves, unswizzled."""
+    raw = torch.zeros(box[0], 128, dtype=torch.uint8)
+    arguments = PixelMap(images, box, **options).wire(), raw.data_ptr(), raw.numel(), channel, *pixel, *tap
+    kernels["hopper::copy_pixels"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
+    return unswizzled(raw).view(torch.int16)
+
+
+def inputs_of(images, tap, steps, padding, dilation, taps):
+    """(N P Q, C): the inputs of a tap at all positions of a convolution, in the order of positions."""
+    padded = torch.nn.functional.pad(images, (padding[1], padding[1], padding[0], padding[0]))
+    ends = [size - (count - 1) * apart for size, count, apart in zip(padded.shape[2:], taps, dilation)]
+    (down, right), (p, q) = (t * d for t, d in zip(tap, dilation)), ends
+    return padded[:, :, down : down + p : steps[0], right : right + q : steps[1]].movedim(1, 3).flatten(0, 2)
+
+
+@pytest.mark.parametrize(
+    "steps, padding, dilation, taps",
+    [
+        ((1, 1), (1, 1), (1, 1), (3, 3)),
+        ((2, 3), (2, 0), (1, 2), (5, 2)),
+        ((1, 2), (0, 3), (3, 1), (2, 7)),
+        ((8, 1), (4, 4), (1, 1), (1, 1)),
+    ],
+    ids=str,
+)
+def test_a_copy_of_pixels_has_the_inputs_of_a_tap(kernels, steps, padding, dilation, taps):
+    """From any position on, over the ends of rows and images, up to behind the last one, where zeros are."""
+    images = torch.randint(1, 2**15, (3, 88, 9, 11), dtype=torch.int16).to(memory_format=torch.channels_last)[:, :85]
+    reach = [(count - 1) * apart for count, apart in zip(taps, dilation)]
+    first, last = tuple(-pad for pad in padding), tuple(pad - r for pad, r in zip(padding, reach))
+    counts = [(s + e - f - 1) // step + 1 for s, f, e, step in zip(images.shape[2:], first, last, steps)]
+    total = images.shape[0] * counts[0] * counts[1]
+    for tap in {(0, 0), (taps[0] - 1, taps[1] - 1), (taps[0] - 1, 0)}:
+        every = inputs_of(images, tap, steps, padding, dilation, taps)
+        assert len(every) == total
+        for start, channel in ((0, 0), (total // 2 + 1, 72), (total - 3, 64)):
+            image, rest = divmod(start, counts[0] * counts[1])
+            pixel = image, first[0] + rest // counts[1] * steps[0], first[1] + rest % counts[1] * steps[1]
+            expected = torch.zeros(40, 64, dtype=torch.int16)
+            part = every[start : start + 40, channel : channel + 64]
+            expected[: part.shape[0], : part.shape[1]] = part
+            moved = tuple(t * d for t, d in zip(tap, dilation))
+            options = {"first": first, "last": last, "steps": steps}
+            assert torch.equal(pixels_of(kernels, images, (40, 64), channel, pixel, moved, **options), expected)
+
+
+@pytest.mark.parametrize(
+    "pixel, tap, options, text",
+    [
+        ((0, -1, 0), (0, 0), {}, "a pixel that is none of those between the corners"),
+        ((0, 0, 9), (0, 0), {"last": (0, -2)}, "a pixel that is none of those between the corners"),
+        ((0, 1, 0), (0, 0), {"steps": (2, 1)}, "a pixel that is none of those between the corners"),
+        ((0, 0, 0), (0, 256), {}, "further than 255"),
+        ((0, 0, 0), (0, 0), {"first": (-129, 0)}, "corners from -128 to 127"),
+        ((0, 0, 0), (0, 0), {"steps": (1, 9)}, "steps of 1 to 8"),
+        ((0, 0, 0), (0, 0), {"last": (-8, 0)}, "a pixel between its corners"),
+    ],
+)
+def test_a_wrong_copy_of_pixels_is_an_error(kernels, pixel, tap, options, text):
+    images = torch.zeros(2, 64, 8, 10, dtype=torch.int16).to(memory_format=torch.channels_last)
+    with pytest.raises(RuntimeError, match=text):
+        pixels_of(kernels, images, (16, 64), 0, pixel, tap, **options)
+
+
+def test_a_map_is_of_one_kind(kernels):
+    images = torch.zeros(1, 64, 8, 8, dtype=torch.int16).to(memory_format=torch.channels_last)
+    out, matrix = torch.zeros(16, 128, dtype=torch.uint8), images.permute(0, 2, 3, 1)[0]
+    for kernel, tensor_map, rest in (
+        ("copy_pixels", TensorMap(matrix, (16, 64)), (0, 0, 0, 0, 0, 0)),
+        ("copy_box<true>", PixelMap(images, (16, 64)), (0, 1, 0, 0, 0, True)),
+    ):
+        with pytest.raises(RuntimeError, match="by a map of"):
+            arguments = tensor_map.wire(), out.data_ptr(), out.numel(), *rest
+            kernels[f"hopper::{kernel}"]((1, 1, 1), (32, 1, 1), 4096, 0, *arguments)
 
 
 def shared(kernels, blocks=4, mistake="SOUND"):

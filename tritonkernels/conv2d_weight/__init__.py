@@ -22,6 +22,11 @@ LADDER = (
         "a tile of the weight per block, positions split over blocks",
         "conv2d_weight: a reduction over N, P and Q",
     ),
+    Rung(
+        "warp_specialized",
+        "warps that copy boxes of positions and channels, and warpgroups that multiply them by wgmma; SMs share the positions",
+        "CUTLASS's implicit GEMM of sm_90, weight gradient",
+    ),
 )
 
 

@@ -16,11 +16,11 @@ def padded(channels, itemsize):
     return ceil_div(channels, chunk) * chunk
 
 
-def in_chunks(images, groups):
-    """(the images in that layout, the launch that copies them, if any)."""
+def in_chunks(images, groups, suits=are_in_chunks):
+    """(the images in that layout, the launch that copies them, if any: where suits(images, channels of a group) is not so)."""
     (n, c, h, w), itemsize = images.shape, images.element_size()
     channels = c // groups
-    if are_in_chunks(images, channels):
+    if suits(images, channels):
         return images, ()
     pitch = padded(channels, itemsize)
     rows = torch.empty(n, h, w, groups * pitch, dtype=images.dtype, device=images.device)

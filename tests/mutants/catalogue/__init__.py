@@ -27,6 +27,7 @@ from tests.mutants.catalogue import (
     shared_tiles_cuda,
     swapped_cuda,
     warp_rows_cuda,
+    weight_gradients,
 )
 
 PARTS = (
@@ -56,5 +57,6 @@ PARTS = (
     arguments,
     choices,
     measuring,
+    weight_gradients,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]

@@ -24,32 +24,32 @@ MUTANTS = [
         ("a piece taken for a whole tile", "if (piece.count == slices) return true;", "return true;"),
         (
             "one place for both warpgroups",
-            "(sharers.slot_of(cluster) * CLUSTER * CONSUMERS + consumer)",
-            "sharers.slot_of(cluster) * CLUSTER * CONSUMERS",
+            "int64_t(sharers.slot_of(cluster)) * CLUSTER * CONSUMERS + consumer;",
+            "int64_t(sharers.slot_of(cluster)) * CLUSTER * CONSUMERS;",
         ),
-        ("one counter for both warpgroups", "counter * CLUSTER * CONSUMERS + consumer,", "counter * CLUSTER * CONSUMERS,"),
+        ("one counter for both warpgroups", "counter * CLUSTER * CONSUMERS + consumer;", "counter * CLUSTER * CONSUMERS;"),
         (
             "a group's counter the tile's",
             "group < 0 ? 2 * runs.blocks + shared_tile : sharers.slot_of(group)",
             "2 * runs.blocks",
         ),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/sums_of_others.cuh",
+        "cuda and stream_k_cuda and (edges or few_rows or order or groups or matrix_of_a_batch or half_sums)",
         ("groups not added up", "if (m * 64 + row < rows) Own::add_group(", "if (false) Own::add_group("),
         (
             "sixteen rows too few",
             "if (m * 64 + row >= rows) continue;\n#pragma unroll",
             "if (m * 64 + row + 16 > rows) continue;\n#pragma unroll",
         ),
-        (
-            "the first part left out",
-            "Own::add(numbers, sharers.first, last_part",
-            "Own::add(numbers, sharers.first + 1, last_part",
-        ),
+        ("the first part left out", "Own::add(numbers, first, until", "Own::add(numbers, first + 1, until"),
         (
             "its own part last",
-            "last_part, step, [&](int cluster) { return part_of(cluster, m); });",
-            "last_part, step, [&](int cluster) { return part_of(cluster == sharers.first ? sharers.last : cluster - 1, m); });",
+            "until, step, [&](int part) { return part_of(part, m); });",
+            "until, step, [&](int part) { return part_of(part == first ? last_part : part - 1, m); });",
         ),
-        ("parts of the first 64 rows for all", "* BLOCKS + m;", "* BLOCKS;"),
+        ("parts of the first 64 rows for all", "* BLOCKS + m)", "* BLOCKS)"),
         ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
     ),
     *of(

@@ -3,7 +3,7 @@
 import pytest
 
 from perf.fit import counted, remade, timed
-from perf.render import measured
+from perf.measure import measured
 from tritonkernels.choice import efficiency
 from tritonkernels.target import Target
 

@@ -52,6 +52,22 @@ __global__ void copy_box(const __grid_constant__ CUtensorMap map, unsigned char*
     for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = box[i];
 }
 
+// A box of pixels, moved by a tap.
+__global__ void copy_pixels(const __grid_constant__ CUtensorMap map, unsigned char* out, int bytes, int channel, int image, int row,
+                            int column, int down, int right) {
+    unsigned char* const box = dynamic_shared<unsigned char>();
+    uint64_t* const landed = reinterpret_cast<uint64_t*>(box + (bytes + 1023) / 1024 * 1024);
+    if (threadIdx.x == 0) {
+        mbarrier_init(landed, 1);
+        mbarrier_init_fence();
+        mbarrier_arrive_expect(landed, bytes);
+        tma_load_pixels(box, map, landed, channel, {image, row, column}, {(unsigned short)(down), (unsigned short)(right)});
+    }
+    __syncthreads();
+    mbarrier_wait(landed, 0);
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = box[i];
+}
+
 // A box that leaves: its bytes are counted from 0, as they lie in shared memory. Twice, where a fence is wanted twice.
 __global__ void store_box(const __grid_constant__ CUtensorMap map, int bytes, int column, int row, int times, int fences) {
     unsigned char* const box = dynamic_shared<unsigned char>();

@@ -1,0 +1,70 @@
+"""Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, the last with zeros.
+
+Mirrors cuda_reference/conv2d_weight/parts/channels_last.cuh.
+"""
+
+import torch
+
+from ...integers import ceil_div
+from ...language.overlap import wait_for_earlier_kernels
+from ...language.position_sums import position
+from ...language.structs import Images
+from ...language.tiles import block_of, span
+from ...language.triton import tl, triton
+from ...launch import TritonLaunch
+from ...operations.conv2d.work import rewritten
+from ...problem import needs_wide_offsets
+
+CHUNK = 8  # elements of 16 bits
+CONFIG = triton.Config({"PIXELS": 64, "CHANNELS": 64}, num_warps=8, num_stages=1)
+
+
+@triton.jit
+def _channels_last_kernel(
+    images: Images, out, pixels, C, H, W, pitch, PIXELS: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr
+):
+    """out: (pixels, pitch), contiguous."""
+    wait_for_earlier_kernels()
+    tiles = tl.cdiv(pitch, CHANNELS)
+    pixel = block_of(tl.program_id(0) // tiles, PIXELS, WIDE)
+    c = span(tl.program_id(0) % tiles * CHANNELS, CHANNELS, WIDE)
+    n, h, w = position(pixel, H, W)
+    of_pixel = n * images.n + h * images.h + w * images.w
+    inside = (pixel < pixels)[:, None]
+    values = tl.load(images.ptr + of_pixel[:, None] + c[None, :] * images.c, mask=inside & (c < C)[None, :], other=0.0)
+    tl.store(out + pixel[:, None] * pitch + c[None, :], values, mask=inside & (c < pitch)[None, :])
+
+
+def _padded(channels):
+    return ceil_div(channels, CHUNK) * CHUNK
+
+
+def are_in_chunks(images):
+    """Whether each pixel's channels are contiguous, in whole and aligned chunks."""
+    apart = (images.stride(dim) for dim in (0, 2, 3) if images.shape[dim] > 1)
+    whole = images.shape[1] % CHUNK == 0 and images.stride(1) == 1 and images.data_ptr() % 16 == 0
+    return whole and all(stride % CHUNK == 0 for stride in apart)
+
+
+def in_chunks(images):
+    """(the images in that layout, the launches that copy them, if need be)."""
+    if are_in_chunks(images):
+        return images, []
+    n, c, h, w = images.shape
+    out = torch.empty(n, h, w, _padded(c), dtype=images.dtype, device=images.device)
+    arguments = Images.of(images), out, n * h * w, c, h, w, _padded(c)
+    wide = needs_wide_offsets(images, out)
+    launch = TritonLaunch(_channels_last_kernel, (_blocks(n * h * w, c),), CONFIG, *arguments, WIDE=wide)
+    return out.movedim(-1, 1), [launch]
+
+
+def _blocks(pixels, channels):
+    return ceil_div(pixels, CONFIG.kwargs["PIXELS"]) * ceil_div(_padded(channels), CONFIG.kwargs["CHANNELS"])
+
+
+def copied(problem, pixels, channels):
+    """The Work of a copy of so many pixels, if they lie as the problem says."""
+    if problem.channels_last and channels % CHUNK == 0:
+        return ()
+    size = pixels * (channels + _padded(channels)) * problem.dtype.itemsize
+    return (rewritten(_blocks(pixels, channels), 256, size),)

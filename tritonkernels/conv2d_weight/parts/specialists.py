@@ -1,0 +1,303 @@
+"""The partitions of warp_specialized: what the producer's warps do, and what each consumer's warpgroup does."""
+
+from typing import Any, NamedTuple
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from ...language.gluon_tile import span
+from ...language.renamed import barrier, copy_async
+from .walk import count_pieces, piece_of
+
+
+class Tile(NamedTuple):
+    """Constants. M x N of the weight; consumers DOWN of each other and ACROSS; STAGES of slices; BOX positions and channels."""
+
+    M: Any
+    N: Any
+    DOWN: Any
+    ACROSS: Any
+    STAGES: Any
+    BOX: Any
+    WIDE: Any
+
+
+class Ring(NamedTuple):
+    """Boxes of grad_output and of inputs, slice after slice; the same memory as the operands of consumers; a barrier that says
+    that a slice is full, and one that it is empty."""
+
+    grads: Any
+    inputs: Any
+    left: Any
+    right: Any
+    full: Any
+    empty: Any
+
+
+class Unit(NamedTuple):
+    """BOX columns of the weight: the place of their tap, whether there is such a unit, and their inputs' offsets from those of
+    the first tap and channel."""
+
+    down: Any
+    right: Any
+    exists: Any
+    offsets: Any
+
+
+class Place(NamedTuple):
+    """Where a tile begins: its first row, its first unit; units of a tap, and of the weight."""
+
+    row: Any
+    unit: Any
+    chunks: Any
+    units: Any
+
+
+@gluon.jit
+def place_of(index, g, tile):
+    tiles_m = gl.cdiv(g.K, tile.M)
+    chunks = gl.cdiv(g.C, tile.BOX)
+    return Place(index % tiles_m * tile.M, index // tiles_m * (tile.N // tile.BOX), chunks, g.R * g.S * chunks)
+
+
+@gluon.jit
+def _next(at, phase, STAGES: gl.constexpr):
+    """The slice's place in the ring after this one, and the phase of its barriers."""
+    last = at == STAGES - 1
+    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
+
+
+@gluon.jit
+def _channels(first, columns, channels):
+    """Offsets of BOX channels; those of chunks behind the last are in that one: nobody stores their sums."""
+    return gl.minimum(first + columns, (channels - 1) // 8 * 8 + columns % 8)
+
+
+@gluon.jit
+def _unit(place, number, columns, input, g, tile):
+    unit = place.unit + number
+    tap = unit // place.chunks
+    down = tap // g.S * g.dilation_h
+    right = tap % g.S * g.dilation_w
+    of_tap = _wide(down, tile.WIDE) * input.h + _wide(right, tile.WIDE) * input.w
+    channels = _channels(unit % place.chunks * tile.BOX, columns, g.C)
+    return Unit(down, right, unit < place.units, of_tap + channels)
+
+
+@gluon.jit
+def _wide(index, WIDE: gl.constexpr):
+    return gl.cast(index, gl.int64) if WIDE else index
+
+
+@gluon.jit
+def _copy_box(box, ptr, rows, columns, inside):
+    """A row for each position, with zeros where it is not `inside`. Triton does not see that chunks of 8 are whole."""
+    rows = gl.multiple_of(rows[:, None], [8, 8])
+    columns = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
+    copy_async(box, ptr + (rows + columns), mask=inside[:, None])
+
+
+@gluon.jit
+def _is_below(index, size):
+    """Whether it is 0 to size - 1."""
+    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
+
+
+@gluon.jit
+def _copy_unit(box, unit, ptr, at, exists, g):
+    """The inputs of a unit's tap."""
+    inside = exists & unit.exists & _is_below(at.h + unit.down, g.H) & _is_below(at.w + unit.right, g.W)
+    _copy_box(box, ptr, at.input, unit.offsets, inside)
+
+
+class Positions(NamedTuple):
+    """Positions' images, their first taps' places there, offsets of these and of grad_output."""
+
+    image: Any
+    h: Any
+    w: Any
+    input: Any
+    grad: Any
+
+
+@gluon.jit
+def _positions(first, input, grad, g, BOX: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
+    """Of a slice."""
+    position = first * BOX + gl.arange(0, BOX, LAYOUT)
+    n = position // g.Q // g.P
+    p = position // g.Q % g.P
+    q = position % g.Q
+    h = p * g.step_h - g.padding_h
+    w = q * g.step_w - g.padding_w
+    of_input = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
+    return Positions(n, h, w, of_input, _wide(n, WIDE) * grad.n + _wide(p, WIDE) * grad.h + _wide(q, WIDE) * grad.w)
+
+
+@gluon.jit
+def _advance(input, grad, g, BOX: gl.constexpr, WIDE: gl.constexpr):
+    """(how far the next slice's positions are, what the end of a row adds, and that of an image)."""
+    n = _wide(BOX // g.Q // g.P, WIDE)
+    p = _wide(BOX // g.Q % g.P, WIDE)
+    q = _wide(BOX % g.Q, WIDE)
+    row = g.step_h * _wide(input.h, WIDE)
+    pixel = g.step_w * _wide(input.w, WIDE)
+    grad_row = _wide(grad.h, WIDE)
+    step = Positions(n, p * g.step_h, q * g.step_w, n * input.n + p * row + q * pixel, n * grad.n + p * grad.h + q * grad.w)
+    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad_row - g.Q * _wide(grad.w, WIDE))
+    of_image = Positions(1, -g.P * g.step_h, 0, input.n - g.P * row, grad.n - g.P * grad_row)
+    return step, of_row, of_image
+
+
+@gluon.jit
+def _moved(at, step, where):
+    """Positions, of which some are moved by a step."""
+    return Positions(
+        at.image + gl.where(where, step.image, 0).to(gl.int32),
+        at.h + gl.where(where, step.h, 0).to(gl.int32),
+        at.w + gl.where(where, step.w, 0).to(gl.int32),
+        at.input + gl.where(where, step.input, 0),
+        at.grad + gl.where(where, step.grad, 0),
+    )
+
+
+@gluon.jit
+def _publish(ring, at, exists):
+    """The slice at that place has landed, for all warps to see, and for wgmma."""
+    fence_async_shared()
+    barrier()
+    mbarrier.arrive(ring.full.index(at), pred=exists)
+
+
+@gluon.jit
+def produce(input, grad, ring: Ring, g, cut, tile):
+    """Fill the ring with the slices of all pieces. A slice is published when the next one is on its way."""
+    BOX: gl.constexpr = tile.BOX
+    ROWS: gl.constexpr = tile.M // BOX
+    UNITS: gl.constexpr = tile.N // BOX
+    WIDE: gl.constexpr = tile.WIDE
+    LANES: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    columns = gl.arange(0, BOX, gl.SliceLayout(0, LANES))
+    program = gl.program_id(0)
+    whole, pieces = count_pieces(program, gl.num_programs(0), cut)
+    step, of_row, of_image = _advance(input, grad, g, BOX, WIDE)
+    end_h = g.P * g.step_h - g.padding_h
+    end_w = g.Q * g.step_w - g.padding_w
+    at = 0
+    phase = 0
+    before = 0
+    slices = 0
+    for index in range(pieces):
+        number, first, count, _ = piece_of(index, whole, program, gl.num_programs(0), cut)
+        place = place_of(number, g, tile)
+        one = _unit(place, 0, columns, input, g, tile)
+        two = _unit(place, 1, columns, input, g, tile)
+        three = _unit(place, 2, columns, input, g, tile)
+        four = _unit(place, 3, columns, input, g, tile)
+        now = _positions(first, input, grad, g, BOX, gl.SliceLayout(1, LANES), WIDE)
+        image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
+        for _ in range(count):
+            mbarrier.wait(ring.empty.index(at), phase ^ 1)
+            exists = image < g.N
+            for i in gl.static_range(ROWS):
+                rows = _channels(place.row + i * BOX, columns, g.K)
+                _copy_box(ring.grads.index(at * ROWS + i), grad.ptr, of_grad, rows, exists)
+            now = Positions(image, h, w, of_input, of_grad)
+            _copy_unit(ring.inputs.index(at * UNITS), one, input.ptr, now, exists, g)
+            _copy_unit(ring.inputs.index(at * UNITS + 1), two, input.ptr, now, exists, g)
+            if UNITS > 2:
+                _copy_unit(ring.inputs.index(at * UNITS + 2), three, input.ptr, now, exists, g)
+                _copy_unit(ring.inputs.index(at * UNITS + 3), four, input.ptr, now, exists, g)
+            async_copy.commit_group()
+            async_copy.wait_group(1)
+            _publish(ring, before, slices > 0)
+            slices += 1
+            before = at
+            at, phase = _next(at, phase, tile.STAGES)
+            now = _moved(now, step, True)
+            now = _moved(now, of_row, now.w >= end_w)
+            now = _moved(now, of_image, now.h >= end_h)
+            image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
+    async_copy.wait_group(0)
+    _publish(ring, before, slices > 0)
+
+
+@gluon.jit
+def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
+    """Multiply consumer WHO's part of all pieces; store whole tiles, and sums of others in the workspace."""
+    DOWN: gl.constexpr = WHO // tile.ACROSS
+    ACROSS: gl.constexpr = WHO % tile.ACROSS
+    ROWS: gl.constexpr = tile.M // tile.DOWN
+    COLS: gl.constexpr = tile.N // tile.ACROSS
+    program = gl.program_id(0)
+    whole, pieces = count_pieces(program, gl.num_programs(0), cut)
+    at = 0
+    phase = 0
+    before = 0
+    for index in range(pieces):
+        number, _, count, part = piece_of(index, whole, program, gl.num_programs(0), cut)
+        acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 16]))
+        for i in range(count):
+            mbarrier.wait(ring.full.index(at), phase)
+            left = ring.left.index(at * tile.DOWN + DOWN).permute((1, 0))
+            acc = warpgroup_mma(left, ring.right.index(at * tile.ACROSS + ACROSS), acc, is_async=True)
+            acc = warpgroup_mma_wait(1, deps=(acc,))
+            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
+            before = at
+            at, phase = _next(at, phase, tile.STAGES)
+        acc = warpgroup_mma_wait(0, deps=(acc,))
+        mbarrier.arrive(ring.empty.index(before))
+        place = place_of(number, g, tile)
+        if parts is None:
+            _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, tile)
+        else:
+            if count < cut.slices:
+                slot = (number - cut.whole) * most + part
+                _store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
+            else:
+                _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, tile)
+
+
+LINES = gl.constexpr(32)  # columns that a warp stores together
+
+
+@gluon.jit
+def _store_part(acc, FIRST: gl.constexpr, tile_ptr, row, col, tile):
+    """The sums of a consumer, which begin at (row, col) of the tile; FIRST of their columns are stored."""
+    if acc.shape[1] > LINES:
+        HALF: gl.constexpr = acc.shape[1] // 2
+        left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
+        _store_part(left, FIRST, tile_ptr, row, col, tile)
+        _store_part(right, FIRST + HALF, tile_ptr, row, col, tile)
+    else:
+        LAYOUT: gl.constexpr = acc.type.layout
+        rows = row + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
+        cols = col + FIRST + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
+        gl.store(tile_ptr + (rows[:, None] * tile.N + cols[None, :]), acc)
+
+
+@gluon.jit
+def _store(acc, FIRST: gl.constexpr, out, place, row, col, g, tile):
+    """The same to the weight, where it has these rows and columns."""
+    if acc.shape[1] > LINES:
+        HALF: gl.constexpr = acc.shape[1] // 2
+        left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
+        _store(left, FIRST, out, place, row, col, g, tile)
+        _store(right, FIRST + HALF, out, place, row, col, g, tile)
+    else:
+        LAYOUT: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+        values = gl.convert_layout(acc, LAYOUT).to(out.ptr.dtype.element_ty)
+        k = span(place.row + row, acc.shape[0], gl.SliceLayout(1, LAYOUT), tile.WIDE)
+        columns = gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
+        unit = place.unit + (col + FIRST) // tile.BOX  # LINES columns are of one unit
+        tap = unit // place.chunks
+        c = unit % place.chunks * tile.BOX + (col + FIRST) % tile.BOX + columns
+        filters = tap // g.S * out.r + tap % g.S * out.s + c * out.c
+        inside = (k < g.K)[:, None] & ((c < g.C) & (unit < place.units))[None, :]
+        gl.store(out.ptr + (k[:, None] * out.k + filters[None, :]), values, mask=inside)

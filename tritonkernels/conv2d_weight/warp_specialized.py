@@ -1,0 +1,194 @@
+"""conv2d_weight, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
+
+In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, and its tiles are 64 x 64. Here a program
+divides its warps, as matmul's warp_specialized does. The producer's copy boxes of 64 positions by 64 channels: of grad_output
+for each 64 rows of the tile, and of the input for each 64 columns, which are channels of one tap. Positions are counted on,
+over the ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
+
+CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and columns: at the
+end of a row they have pixels that no position of the tap reads, and a zero of grad_output times an infinity there is NaN. So
+the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 440 instructions a slice, while the
+consumers' products of 128 x 256 take 1024 clocks.
+
+Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
+adds them up, in the order of positions.
+
+Mirrors cuda_reference/conv2d_weight/warp_specialized.cuh.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+
+from ..choice.work import STORED, Work, ahead_of
+from ..config import config_of
+from ..design import Design
+from ..integers import ceil_div
+from ..language.convolution import Geometry
+from ..language.gluon_tile import needs_a_gpu
+from ..language.last_to_arrive import sum_of_splits
+from ..language.overlap import wait_for_earlier_kernels
+from ..language.structs import Filters, Images
+from ..language.triton import tl, triton
+from ..launch import TritonLaunch
+from ..operations.conv2d_weight.pieces import SLICE, cut
+from ..workspace import partial_sums
+from .parts.channels_last import copied, in_chunks
+from .parts.specialists import Ring, Tile, consume, produce
+from .parts.walk import Shares, count_parts
+
+BOX, CONSUMERS = 64, 2
+TILES = (  # rows, columns, STAGES: what fits in shared memory with the store of a result
+    (128, 256, 4),
+    (256, 128, 4),
+    (128, 128, 6),
+    (64, 256, 5),
+    (64, 128, 8),
+)
+ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
+
+
+@gluon.jit
+def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g: Geometry, cut: Shares, most, tile: Tile):
+    """parts: (tiles left, most parts of a tile, M, N), or None if all tiles are whole."""
+    wait_for_earlier_kernels()
+    STAGES: gl.constexpr = tile.STAGES
+    dtype: gl.constexpr = out.ptr.dtype.element_ty
+    BOX: gl.constexpr = tile.BOX
+    LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    grads = gl.allocate_shared_memory(dtype, [STAGES * (tile.M // BOX), BOX, BOX], LAYOUT)
+    inputs = gl.allocate_shared_memory(dtype, [STAGES * (tile.N // BOX), BOX, BOX], LAYOUT)
+    left = grads._reinterpret(dtype, [STAGES * tile.DOWN, BOX, tile.M // tile.DOWN], LAYOUT)
+    right = inputs._reinterpret(dtype, [STAGES * tile.ACROSS, BOX, tile.N // tile.ACROSS], LAYOUT)
+    full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(STAGES):
+        mbarrier.init(full.index(i), count=1)
+        mbarrier.init(empty.index(i), count=2)  # consumers
+    ring = Ring(grads, inputs, left, right, full, empty)
+    gl.warp_specialize(
+        [
+            (consume, (0, out, parts, ring, g, cut, most, tile)),
+            (consume, (1, out, parts, ring, g, cut, most, tile)),
+            (produce, (input, grad, ring, g, cut, tile)),
+        ],
+        [4, 4],
+        [200, 104],
+    )
+
+
+@triton.jit
+def _add_parts_kernel(
+    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
+):  # fmt: skip
+    """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
+    wait_for_earlier_kernels()
+    tile = tl.program_id(0) // (M * N // BLOCK)
+    element = tl.program_id(0) % (M * N // BLOCK) * BLOCK + tl.arange(0, BLOCK)
+    number = tile + cut.whole
+    tiles_m = tl.cdiv(g.K, M)
+    chunks = tl.cdiv(g.C, BOX)
+    k = number % tiles_m * M + element // N
+    column = element % N
+    unit = number // tiles_m * (N // BOX) + column // BOX
+    tap = unit // chunks
+    c = unit % chunks * BOX + column % BOX
+    inside = (k < g.K) & (c < g.C) & (tap < g.R * g.S)
+    first = parts + tl.cast(tile, tl.int64) * most * (M * N) + element
+    total = sum_of_splits(first, inside, count_parts(tile, cut), M * N, BLOCK_S)
+    if WIDE:
+        k = k.to(tl.int64)
+    places = out.ptr + k * out.k + c * out.c + tap // g.S * out.r + tap % g.S * out.s
+    tl.store(places, total.to(out.ptr.dtype.element_ty), mask=inside)
+
+
+def refuses(problem, target):
+    if problem.precision not in ("fp16", "bf16"):
+        return f"across the reduction wgmma reads fp16 and bf16 only, not {problem.precision}"
+    if problem.groups > 1:
+        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
+    if target.is_gpu and target.arch != 90:
+        return f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
+    if not problem.terms * problem.outputs:
+        return "there is nothing to add up"
+    if problem.terms >= 2**31 - SLICE:
+        return f"it counts positions in 32 bits, and there are {problem.terms}"
+    return needs_a_gpu(target)
+
+
+def configs(problem, target):
+    """Each tile on all SMs, and on half of them, which have half as many sums to add."""
+    for block_m, block_n, stages in TILES:
+        for programs in (target.sms, target.sms // 2):
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages}
+            numbers |= {"CONSUMERS": CONSUMERS, "PROGRAMS": programs}
+            yield config_of(numbers, num_warps=4, num_stages=1)
+
+
+def _cut(problem, config):
+    numbers, units = config.kwargs, problem.r * problem.s * ceil_div(problem.c, BOX)
+    tiles = ceil_div(problem.k, numbers["BLOCK_M"]) * ceil_div(units * BOX, numbers["BLOCK_N"])
+    return cut(tiles, ceil_div(problem.terms, SLICE), numbers["PROGRAMS"])
+
+
+def launches(problem, config, input, grad_output, out):
+    input, copies_of_input = in_chunks(input)
+    grad_output, copies_of_grad = in_chunks(grad_output)
+    yield from copies_of_input + copies_of_grad
+    numbers, share = config.kwargs, _cut(problem, config)
+    block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    shared = share.left > 0 and share.parts > 1
+    parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
+    down = 2 if block_m > BOX else 1
+    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.wide
+    yield TritonLaunch(
+        _warp_specialized_kernel,
+        (share.blocks,),
+        config,
+        Images.of(input),
+        Images.of(grad_output),
+        Filters.of(out),
+        parts,
+        Geometry.of(problem),
+        Shares.of(share),
+        share.parts,
+        Tile(*map(tl.constexpr, tile)),
+    )
+    if shared:
+        constants = {"M": block_m, "N": block_n, "BOX": BOX, "WIDE": problem.wide}
+        grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)
+        arguments = parts, Filters.of(out), Geometry.of(problem), Shares.of(share), share.parts
+        yield TritonLaunch(_add_parts_kernel, grid, ADD, *arguments, **constants)
+
+
+def work(problem, config, target):
+    numbers, share = config.kwargs, _cut(problem, config)
+    bm, bn, stages = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["STAGES"]
+    shared = share.left > 0 and share.parts > 1
+    main = Work(
+        share.blocks,
+        128 * CONSUMERS,
+        2.0 * bm * bn * SLICE * share.longest,
+        problem.precision,
+        share.longest * (bm + bn) * 2 * SLICE + (4 * bm * bn if shared else 0),
+        problem.bytes,
+        2 + share.longest / ahead_of(stages),
+        168,
+        stages * (bm + bn) * 128,
+        bm * bn * STORED,
+    )
+    copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
+    return *copies, main, *(_added(problem, share, bm * bn) if shared else ())
+
+
+def _added(problem, share, sums):
+    """The Work of adding up parts of so many sums each."""
+    block, at_once = ADD.kwargs["BLOCK"], ADD.kwargs["BLOCK_S"]
+    fetched = block * (4 * share.parts + problem.dtype.itemsize)
+    written = share.left * sums * problem.dtype.itemsize
+    steps = 1 + ceil_div(share.parts, at_once)
+    yield Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
