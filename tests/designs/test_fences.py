@@ -242,7 +242,7 @@ COUNTING = {
 }
 
 
-@harness.short(lambda op: op == "gemv")
+@harness.short(lambda op: op in ("gemm", "gemv"))
 @pytest.mark.parametrize("op", COUNTING)
 def test_arrivals_of_triton_kernels(op):
     """All threads of a program have written their parts before one arrives, with acquire and release."""

@@ -33,7 +33,8 @@ def gone(outcomes, collected):
     missing = {}
     for name, outcome in outcomes.items():
         file = (by := killer(outcome) or "").partition("::")[0]
-        if by not in collected and (file in files or not (ROOT / file).is_file()):
+        known = files if by == file else collected  # a file that cannot be imported has noticed it, too
+        if by not in known and (file in files or not (ROOT / file).is_file()):
             missing[name] = by
     return missing
 

@@ -45,6 +45,7 @@ def test_a_function_without_killers_gives_its_cheapest_case_or_its_first_if_that
     "by, gone",
     [
         ("tests/core.py::test_it[1] (hangs)", False),  # a file that is there, and not collected here
+        ("tests/tools/test_core.py", False),  # which could not be imported
         ("tests/no_such_file.py::test_it", True),
         ("tests/tools/test_core.py::test_it[2]", True),
         ("tests/tools/test_core.py::test_it[1] (SIGABRT)", False),

@@ -37,7 +37,7 @@ for layout, size, tiles in json.loads(sys.argv[1]):
 """
 EVERY = [(layout, size, 2) for layout in ("rr", "rc", "cr", "cc") for size in (4096, 4095) if (layout, size) != ("rr", 4096)]
 EVERY += [("rr", 4096, len(TILES))]
-SOME = [("rr", 4096, 1), ("cr", 4096, 2), ("rc", 4095, 2)]  # of `make test`
+SOME = [("rr", 4096, 2), ("cr", 4096, 2), ("rc", 4095, 2)]  # of `make test`
 
 
 def ways(a, b):
