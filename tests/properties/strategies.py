@@ -166,6 +166,7 @@ WANTED = {  # by designs that are for some geometries
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
+    "warp_specialized": {"groups": ONE, "dtype": among(torch.float16, torch.bfloat16)},
 }
 
 
@@ -214,9 +215,9 @@ def conv2d(draw, design=None):
 
 
 @st.composite
-def gradient(draw, op):
+def gradient(draw, op, design=None):
     """The gradient of a convolution with respect to its input, weight or bias."""
-    image, weight, options, dtype = draw(convolution())
+    image, weight, options, dtype = draw(convolution(design))
     result = prepare("conv2d", *(torch.empty(shape, device="meta") for shape in (image, weight)), **options).result.shape
     grad_output = draw(operand(tuple(result), dtype))
     if op == "conv2d_bias":
@@ -250,6 +251,8 @@ def calls_of(library, op, design, device):
     """Calls that the design accepts on the device, with few exceptions, such as no products or too many taps."""
     if op == "conv2d":
         return conv2d(design)
+    if op == "conv2d_weight":
+        return gradient(op, design)
     if op not in ("gemm", "matmul"):
         return CALLS[op]
     (chosen,) = (d for d in library.designs(op) if d.name == design)

@@ -9,7 +9,7 @@ from tests.harness import prepare as prepared
 IMAGE, FILTER, GROUPS = (1, 4, 9, 8), (4, 1, 3, 3), 4  # which every design takes but those of other filters
 TALL = (4, 1, 1027, 1)  # the last tap is 2^30 + 8 rows from the first where they are 1046532 apart
 FAR = (2**31 - 1 - 9 - 1024) // 1026  # with a padding and a stride, or a dilation, of this the reach is just below 2^31
-NEAR = ("winograd", "register_blocked", "depthwise_channels", "grouped")  # which stage or unroll what taps reach
+NEAR = ("winograd", "register_blocked", "depthwise_channels", "grouped", "warp_specialized")  # stage or unroll what taps reach
 AT_BOUND = {
     "stride": {"stride": 2**21 - 2},
     "padding and stride": {"padding": FAR, "stride": FAR},
