@@ -174,7 +174,8 @@ def _rounded_to_tf32(numbers):
 
 
 def _cut_to_tf32(numbers):
-    return (numbers.view(numpy.uint32) & numpy.uint32(0xFFFFE000)).view(numpy.float32)
+    """Towards 0; a NaN stays one, whose payload may be in the bits that are cut off."""
+    return numpy.where(numpy.isnan(numbers), numbers, (numbers.view(numpy.uint32) & 0xFFFFE000).view(numpy.float32))
 
 
 def _not_zero(divisor):

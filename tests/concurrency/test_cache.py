@@ -198,6 +198,7 @@ def test_nothing_is_unpickled():
     from their parent, by a file that has no name."""
     banned = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "torch.load", "torch.package"}
     banned |= {"torch.jit.load", "numpy.load", "np.load", "eval", "exec"}
+    safe = ast.unparse(ast.parse("numpy.load(path, allow_pickle=False)"))
     root = Path(__file__).parents[2]
     files = [*root.glob("cuda_reference/**/*.py"), *root.glob("tritonkernels/**/*.py"), *root.glob("perf/**/*.py")]
     assert len(files) > 30
@@ -206,5 +207,5 @@ def test_nothing_is_unpickled():
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
-            names += [ast.unparse(node.func)] if isinstance(node, ast.Call) else []
+            names += [ast.unparse(node.func)] if isinstance(node, ast.Call) and ast.unparse(node) != safe else []
             assert not {part for name in names for part in (name, name.split(".")[0])} & banned, f"{file}: {names}"

@@ -5,6 +5,7 @@ python -m tests.memory.child every|some PACKAGE op/design ...
 Every call at both ends of its pages, or some of them at the first.
 """
 
+import functools
 import itertools
 import sys
 
@@ -29,19 +30,21 @@ def calls(library, op, design):
             yield (layout(random(37, 141)), random(282)[1::2], random(74)[::2]), {"beta": 0.5}
             yield (layout(random(2, 9, 141, dtype=torch.int8)), random(2, 141)), {"scale": random(9)}
     elif op == "conv2d":
+        make = functools.partial(random, dtype=taken(library, op, design)[0])
         for input_shape, weight_shape, kwargs in cases.CONVOLUTIONS.values():
             if weight_shape[0]:
-                yield (random(*input_shape), random(*weight_shape), random(weight_shape[0])), kwargs
+                yield (make(*input_shape), make(*weight_shape), make(weight_shape[0])), kwargs
         for layout in LAYOUTS:
-            yield (layout(random(2, 3, 13, 17)), layout(random(5, 3, 3, 2)), random(10)[::2]), {"padding": 1}
+            yield (layout(make(2, 3, 13, 17)), layout(make(5, 3, 3, 2)), make(10)[::2]), {"padding": 1}
     elif op in ("conv2d_input", "conv2d_weight", "conv2d_bias"):
+        make = functools.partial(random, dtype=taken(library, op, design)[0])
         for name in cases.CONVOLUTIONS:
-            yield gradient_call(op, name, random)
+            yield gradient_call(op, name, make)
         for layout in LAYOUTS:
-            image, weight, grad = (2, 3, 13, 17), (5, 3, 3, 2), layout(random(2, 5, 13, 18))
+            image, weight, grad = (2, 3, 13, 17), (5, 3, 3, 2), layout(make(2, 5, 13, 18))
             yield {
-                "conv2d_input": ((image, layout(random(*weight)), grad), {"padding": 1}),
-                "conv2d_weight": ((layout(random(*image)), weight, grad), {"padding": 1}),
+                "conv2d_input": ((image, layout(make(*weight)), grad), {"padding": 1}),
+                "conv2d_weight": ((layout(make(*image)), weight, grad), {"padding": 1}),
                 "conv2d_bias": ((grad,), {}),
             }[op]
     else:

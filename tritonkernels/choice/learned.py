@@ -148,7 +148,7 @@ def trees_of(target_name, package, op):
 def _read(path):
     if not path.exists():
         return None
-    with numpy.load(path) as arrays:
+    with numpy.load(path, allow_pickle=False) as arrays:
         return Trees(*(arrays[field.name] for field in fields(Trees)))
 
 
