@@ -52,6 +52,13 @@ LADDER = (
         "conv2d: im2col, named as future work",
     ),
     Rung(
+        "warp_specialized",
+        "a warp that copies boxes of pixels of a tap, and warpgroups that multiply them by wgmma, for 16 bits on Hopper",
+        "CUTLASS's implicit GEMM of sm_90, forward",
+        only="cuda_reference",
+        why="not yet",
+    ),
+    Rung(
         "winograd",
         "tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or half of the products, as a batch of matmuls",
         "conv2d: what cuDNN calls WINOGRAD_NONFUSED",

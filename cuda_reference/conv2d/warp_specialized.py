@@ -1,0 +1,164 @@
+"""conv2d, warp_specialized: the configs, tensor maps and launches of warp_specialized.cuh."""
+
+from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
+from tritonkernels.conv2d.parts.work import rewritten
+from tritonkernels.design import Design
+from tritonkernels.workspace import counters, partial_sums
+
+from ..conv2d_weight.parts.channels_last import copied, in_chunks
+from ..launch import Kernel, PixelMap, TensorMap, ceil_div, configs_of
+from ..matmul.persistent import resident
+from .parts.operands import TYPES, arguments
+from .parts.taps import are_in_chunks
+
+DEPTH, ROW_BYTES, CONSUMERS = 64, 128, 2  # channels of a slice, and their bytes
+MOST_POSITIONS = 2**31 - 2**10  # numbers up to the end of the last tile fit in 32 bits
+LEAST = 4  # slices of a block: fewer take less time than a part of the tile
+_NAMES = "BM BN STAGES CLUSTER"
+SPACE = (
+    *configs_of(
+        _NAMES,
+        (128, 256, 4, 1),
+        (256, 128, 4, 1),
+        (128, 192, 5, 1),
+        (256, 160, 4, 1),
+        (256, 96, 4, 1),
+        (128, 128, 6, 1),
+        (256, 64, 5, 1),
+        (128, 64, 8, 1),
+        (64, 256, 5, 1),
+        (64, 128, 8, 1),
+    ),
+    *configs_of(_NAMES, (128, 256, 4, 2), (256, 128, 4, 2), (128, 192, 5, 2), (256, 160, 4, 2), (128, 128, 6, 2)),
+)
+_TEMPLATE = "conv2d::warp_specialized<{T}, {BM}, {BN}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}>"
+_KERNEL = Kernel(
+    _TEMPLATE,
+    [{"T": element, "CHANNELS_INSIDE": inside} for element in ("__half", "__nv_bfloat16") for inside in (True, False)],
+)
+
+
+def refuses(problem, target):
+    if problem.precision not in ("fp16", "bf16"):
+        return f"its slices are 64 channels of 16 bits, and these are {problem.precision}"
+    if problem.groups > 1:
+        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
+    if target.is_gpu and target.arch != 90:
+        return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
+    if not problem.terms * problem.outputs:
+        return "TMA describes no empty operand, and there is nothing to add up"
+    if problem.n * problem.p * problem.q > MOST_POSITIONS:
+        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
+    for first, last, step, reach in _axes(problem):
+        if step > 8 or first < -128 or not -128 <= last <= 127 or reach > 254:
+            return "TMA takes strides up to 8, padding up to 128 and taps up to 254 apart"
+    return None
+
+
+def _axes(problem):
+    """Along H and W: the corners of the positions' inputs, from the first pixel and the last one; the step; the taps' reach."""
+    for size, positions, taps, step, padding, apart in zip(
+        (problem.h, problem.w),
+        (problem.p, problem.q),
+        (problem.r, problem.s),
+        problem.stride,
+        problem.padding,
+        problem.dilation,
+    ):
+        yield -padding, (positions - 1) * step + 1 - padding - size, step, (taps - 1) * apart
+
+
+def configs(problem, target):
+    """Each tile, with the last wave's shared to the slice, and whole."""
+    for tile in SPACE:
+        blocks = resident(target, tile["CLUSTER"]) if target.is_gpu else 6
+        for shares in (True, False):
+            yield tile | {"BLOCKS": blocks, "SHARES": shares}
+
+
+def _slices(problem):
+    return problem.r * problem.s * ceil_div(problem.c, DEPTH)
+
+
+def cut(problem, config):
+    """(whole tiles, the others, the clusters that share these), all of clusters."""
+    positions, blocks = problem.n * problem.p * problem.q, config["BLOCKS"] // config["CLUSTER"]
+    count = ceil_div(positions, config["BM"] * config["CLUSTER"]) * ceil_div(problem.k, config["BN"])
+    left = streamed(count, blocks, 1) if config["SHARES"] else 0
+    return count - left, left, min(blocks, max(left, min(left * _slices(problem) // LEAST, left * MANY)))
+
+
+def _suits(images, channels):
+    """Whether TMA can read it as it is."""
+    return are_in_chunks(images, channels) and all(images.stride(dim) > 0 or images.shape[dim] == 1 for dim in (0, 2, 3))
+
+
+def _suits_as_matrices(filters, channels):
+    """Whether it can, and its taps are evenly spaced."""
+    _, _, r, s = filters.shape
+    return _suits(filters, channels) and (1 in (r, s) or filters.stride(2) == s * filters.stride(3))
+
+
+def launches(problem, config, input, weight, bias, out):
+    input, copies = in_chunks(input, 1, _suits)
+    filters, packs = in_chunks(weight, 1, _suits_as_matrices)
+    yield from copies + packs
+    whole, left, sharers = cut(problem, config)
+    cluster, parts, arrivals = config["CLUSTER"], None, None
+    if left != sharers:  # a cut goes through a tile
+        parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
+        arrivals = counters((2 * sharers + left) * cluster * CONSUMERS, out)
+    first, last, steps, _ = zip(*_axes(problem))
+    taps = filters.permute(2, 3, 0, 1).flatten(0, 1)
+    maps = PixelMap(input, (config["BM"], DEPTH), first, last, steps), TensorMap(taps, (config["BN"] // cluster, DEPTH))
+    *_, geometry, strides = arguments(problem, input, filters, bias, out)
+    constants = {name: config[name] for name in _NAMES.split()}
+    yield _KERNEL.launch(
+        {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, **constants},
+        (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
+        (CONSUMERS + 1) * 128,
+        (*maps, bias, out, geometry, strides, parts, arrivals, whole, left, sharers),
+        _shared_bytes(config),
+    )
+
+
+def _shared_bytes(config):
+    """Of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
+    bm, bn, stages = config["BM"], config["BN"], config["STAGES"]
+    columns = bn if bm > 64 else bn // CONSUMERS
+    return stages * ((bm + bn) * ROW_BYTES + 16) + CONSUMERS * (64 * ROW_BYTES + 4 * columns + 8)
+
+
+def work(problem, config, target):
+    whole, left, sharers = cut(problem, config)
+    bm, bn, cluster, slices = config["BM"], config["BN"], config["CLUSTER"], _slices(problem)
+    walkers = max(sharers, min(config["BLOCKS"] // cluster, whole))
+    tiles = ceil_div(whole, walkers)
+    own = tiles * slices + (ceil_div(left * slices, sharers) if left else 0)  # slices of the block that has most
+    sums = 4 * bm * bn * (1 + ceil_div(sharers, left)) if left != sharers else 0
+    main = Work(
+        walkers * cluster,
+        (CONSUMERS + 1) * 128,
+        2.0 * bm * bn * DEPTH * own,
+        problem.precision,
+        own * (bm + bn / cluster) * ROW_BYTES + sums + problem.outputs * problem.dtype.itemsize / (walkers * cluster),
+        problem.bytes,
+        2 + own / ahead_of(config["STAGES"]) + (ceil_div(sharers, left) if sums else 0),
+        168,
+        config["STAGES"] * (bm + bn) * ROW_BYTES,
+        bm * bn * STORED * (tiles + (left > 0)),
+        cluster,
+    )
+    return *copied(problem, problem.n * problem.h * problem.w, problem.c), *_packed(problem), main
+
+
+def _packed(problem):
+    """The Work of a copy of the filters, if they lie as the problem says."""
+    taps = problem.r * problem.s
+    if problem.c % 8 == 0 and (problem.channels_last or taps == 1):
+        return ()
+    elements = problem.k * taps * problem.c
+    return (rewritten(ceil_div(elements, 4096), 256, 2 * elements * problem.dtype.itemsize),)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
