@@ -151,7 +151,8 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
         if (args.bias != nullptr) bias.load(args.bias, args.stride.bias, filter, g.K);
         LaneSums<float> sum[BLOCKS][1][TILES] = {};
         products.multiply(sum, piece.count, ring, memory.full, give_back, [] {});
-        if (!walk.add_others(sum, piece, results.positions - position, memory.last)) return;
+        const bool has_all = walk.add_others(sum, piece, results.positions - position, memory.last);
+        if (!__shfl_sync(0xffffffffu, has_all, 0)) return;  // from one lane, so that descriptors stay in uniform registers
         if (args.bias != nullptr) {
             warpgroup_barrier();  // all have read those of the tile before
             bias.share();
@@ -159,7 +160,7 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
         }
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m)
-            results.store(sum[m][0], args.bias == nullptr ? nullptr : &bias, position + m * 64, filter);
+            results.store(sum[m][0], bias, args.bias != nullptr, position + m * 64, filter);
     });
 }
 

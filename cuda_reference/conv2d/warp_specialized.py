@@ -21,7 +21,7 @@ SPACE = (
         (128, 256, 4, 1),
         (256, 128, 4, 1),
         (128, 192, 5, 1),
-        (256, 160, 4, 1),
+        (128, 160, 5, 1),
         (256, 96, 4, 1),
         (128, 128, 6, 1),
         (256, 64, 5, 1),
@@ -29,7 +29,7 @@ SPACE = (
         (64, 256, 5, 1),
         (64, 128, 8, 1),
     ),
-    *configs_of(_NAMES, (128, 256, 4, 2), (256, 128, 4, 2), (128, 192, 5, 2), (256, 160, 4, 2), (128, 128, 6, 2)),
+    *configs_of(_NAMES, (128, 256, 4, 2), (256, 128, 4, 2), (128, 192, 5, 2), (128, 160, 5, 2), (128, 128, 6, 2)),
 )
 _TEMPLATE = "conv2d::warp_specialized<{T}, {BM}, {BN}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}>"
 _KERNEL = Kernel(
@@ -71,9 +71,9 @@ def _axes(problem):
 def configs(problem, target):
     """Each tile, with the last wave's shared to the slice, and whole."""
     for tile in SPACE:
-        blocks = resident(target, tile["CLUSTER"]) if target.is_gpu else 6
-        for shares in (True, False):
-            yield tile | {"BLOCKS": blocks, "SHARES": shares}
+        for blocks in (resident(target, tile["CLUSTER"]),) if target.is_gpu else (6, 64):
+            for shares in (True, False):
+                yield tile | {"BLOCKS": blocks, "SHARES": shares}
 
 
 def _slices(problem):

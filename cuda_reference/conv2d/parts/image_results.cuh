@@ -19,18 +19,18 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     int positions, filters, P, Q;
     unsigned char* box;  // of this warpgroup
 
-    // Of 64 positions and a filter for each column, the first of which are given. Filters' biases: null, or there is none.
+    // Of 64 positions and a filter for each column, the first of which are given.
     template <int TILES, class Bias>
-    __device__ __forceinline__ void store(matmul::LaneSums<float> (&sum)[TILES], const Bias* bias, int position, int filter) const {
+    __device__ __forceinline__ void store(matmul::LaneSums<float> (&sum)[TILES], const Bias& bias, bool adds_bias, int position, int filter) const {
         wgmma_results(sum);
         if constexpr (CHANNELS_INSIDE) {
             const int lane = threadIdx.x % 32, first = position + threadIdx.x % 128 / 32 * ROWS + lane / 8;
             const int64_t at[] = {offset(first), offset(first + 4), offset(first + 8), offset(first + 12)};
-            store_boxes<0>(sum, bias, at, filter);
+            store_boxes<0>(sum, bias, adds_bias, at, filter);
         } else {
             const int first = threadIdx.x % 32 * 2;
             const int64_t at[] = {offset(position + first), offset(position + first + 1), offset(position + (first + 2) % POSITIONS)};
-            store_boxes<0>(sum, bias, at, filter);
+            store_boxes<0>(sum, bias, adds_bias, at, filter);
         }
     }
 
@@ -43,18 +43,18 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     }
 
     template <int FIRST, int TILES, class Bias, int COUNT>
-    __device__ __forceinline__ void store_boxes(const matmul::LaneSums<float> (&sum)[TILES], const Bias* bias, const int64_t (&at)[COUNT],
+    __device__ __forceinline__ void store_boxes(const matmul::LaneSums<float> (&sum)[TILES], const Bias& bias, bool adds_bias, const int64_t (&at)[COUNT],
                                                 int filter) const {
         constexpr int SOME = TILES - FIRST < Box::TILES ? TILES - FIRST : Box::TILES;
         float results[1][SOME][4];
 #pragma unroll
         for (int i = 0; i < SOME * 4; ++i) results[0][i / 4][i % 4] = sum[FIRST + i / 4].x[i % 4];
-        if (bias != nullptr) bias->add(results, FIRST);
+        if (adds_bias) bias.add(results, FIRST);
         if constexpr (CHANNELS_INSIDE)
             store_pixels(results, at, filter + FIRST * 8);
         else
             store_planes(results, at, filter + FIRST * 8);
-        if constexpr (FIRST + SOME < TILES) store_boxes<FIRST + SOME>(sum, bias, at, filter);
+        if constexpr (FIRST + SOME < TILES) store_boxes<FIRST + SOME>(sum, bias, adds_bias, at, filter);
     }
 
     // A warp's 16 positions, without the other warps.
@@ -65,9 +65,14 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         const int row = threadIdx.x % 32 / 8, tile = threadIdx.x % 8;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            if (at[i] >= 0 && tile < SOME) {
-                const auto& run = *reinterpret_cast<const T(*)[8]>(Box::place(box, row + i * 4, tile * 16));
-                matmul::store_run(run, out + at[i], 0, filter + tile * 8, 1, filters, 0, stride.c);
+            if (const int left = filters - filter - tile * 8; at[i] >= 0 && tile < SOME && left > 0) {
+                const T* const run = reinterpret_cast<const T*>(Box::place(box, row + i * 4, tile * 16));
+                T* const to = out + at[i] + filter + tile * 8;
+                if (left >= 8 && reinterpret_cast<uintptr_t>(to) % 16 == 0)
+                    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(run);
+                else
+#pragma unroll 1
+                    for (int c = 0; c < min(left, 8); ++c) to[c] = run[c];
             }
         __syncwarp();
     }
