@@ -77,8 +77,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         __syncwarp();
     }
 
-    // All 64 positions of a channel for each warp and turn. Pairs begin with the second position where the first one is no aligned
-    // word: then the last lane has the last position and the first.
+    // All 64 positions of a warp's channels: 16 bytes a lane if planes allow it.
     template <int SOME>
     __device__ __forceinline__ void store_planes(const float (&results)[1][SOME][4], const int64_t (&at)[3], int filter) const {
         const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
@@ -92,25 +91,59 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         }
         warpgroup_barrier();
         constexpr int CHANNELS = SOME * 8 / 4;  // of a warp
+        const int channel = warp * CHANNELS, count = min(CHANNELS, filters - filter - channel);
+        T* const planes = out + (filter + channel) * stride.c;
         const int64_t first = __shfl_sync(0xffffffffu, at[0], 0);
-#pragma unroll 4
-        for (int i = 0; i < CHANNELS; ++i) {
-            const int channel = warp * CHANNELS + i;
-            if (filter + channel >= filters) break;
-            T* const plane = out + (filter + channel) * stride.c;
-            const bool odd = reinterpret_cast<uintptr_t>(plane + first) % sizeof(unsigned) != 0;
-            const int64_t to[] = {odd ? at[1] : at[0], odd ? at[2] : at[1]};
-            __align__(4) T pair[] = {*place(channel, lane * 2 + odd), *place(channel, (lane * 2 + 1 + odd) % POSITIONS)};
-            if (to[0] >= 0 && to[1] == to[0] + 1 && reinterpret_cast<uintptr_t>(plane + to[0]) % sizeof pair == 0) {
-                *reinterpret_cast<unsigned*>(plane + to[0]) = reinterpret_cast<const unsigned&>(pair);
-            } else {
+        const bool in_a_row = at[0] == first + lane * 2 && at[1] == at[0] + 1;
+        const bool are_words = (reinterpret_cast<uintptr_t>(planes + first) | uintptr_t(stride.c) * sizeof(T)) % 16 == 0;
+        if (first >= 0 && __all_sync(0xffffffffu, in_a_row && are_words)) {
 #pragma unroll
-                for (int j = 0; j < 2; ++j)
-                    if (to[j] >= 0) plane[to[j]] = pair[j];
-            }
+            for (int i = lane / 8; i < CHANNELS; i += 4)
+                if (i < count)
+                    *reinterpret_cast<uint4*>(planes + first + i * stride.c + lane % 8 * CHUNK) =
+                        *reinterpret_cast<const uint4*>(place(channel + i, lane % 8 * CHUNK));
+        } else {
+            const Pair pairs[] = {{planes, at, first}, {planes + stride.c, at, first}};  // every other plane may begin within a word
+#pragma unroll 1
+            for (int eighth = 0; eighth < CHANNELS; eighth += 8)
+#pragma unroll
+                for (int i = 0; i < 8; ++i)
+                    if (eighth + i < count) pairs[i % 2].store(*this, channel + eighth + i, (eighth + i) / 2 * 2 * stride.c);
         }
         warpgroup_barrier();
     }
+
+    // Two positions that a lane writes to planes. If the first position is no aligned word they begin with the second one, and the
+    // last lane has the last position and the first.
+    struct Pair {
+        T* to[2];
+        int from[2];
+        bool exists[2], together;
+
+        __device__ __forceinline__ Pair(T* plane, const int64_t (&at)[3], int64_t first) {
+            const bool odd = reinterpret_cast<uintptr_t>(plane + first) % sizeof(unsigned) != 0;
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const int64_t own = odd ? at[i + 1] : at[i];
+                from[i] = (threadIdx.x % 32 * 2 + i + odd) % POSITIONS;
+                to[i] = plane + own;
+                exists[i] = own >= 0;
+            }
+            together = exists[0] && exists[1] && to[1] == to[0] + 1 && reinterpret_cast<uintptr_t>(to[0]) % sizeof(unsigned) == 0;
+        }
+
+        // Of a channel of the box, to a plane that is so far from the pair's.
+        __device__ __forceinline__ void store(const ImageResults& results, int channel, int64_t plane) const {
+            __align__(4) T numbers[] = {*results.place(channel, from[0]), *results.place(channel, from[1])};
+            if (together) {
+                *reinterpret_cast<unsigned*>(to[0] + plane) = reinterpret_cast<const unsigned&>(numbers);
+            } else {
+#pragma unroll
+                for (int i = 0; i < 2; ++i)
+                    if (exists[i]) to[i][plane] = numbers[i];
+            }
+        }
+    };
 
     // In a box of 64 rows of positions, one for each channel, swizzled against bank conflicts.
     __device__ __forceinline__ T* place(int channel, int position) const {
