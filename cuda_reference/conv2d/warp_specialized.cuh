@@ -14,6 +14,8 @@
 // the same few rows of images, which L2 holds. A CLUSTER of two has neighbouring positions and the same filters, of which each
 // block requests half for both: a slice of 128 x 256 is then 256 lines from L2, not 384, for products of 1024 clocks.
 //
+// Where a tap has 96 channels, say, its second slice is half zeros, which are not multiplied (HALVES).
+//
 // BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is 64 channels of a tap.
 // Mirrors tritonkernels/conv2d/warp_specialized.py.
 #pragma once
@@ -35,12 +37,13 @@ using matmul::Ring;
 constexpr int CONSUMERS = 2;
 
 // What a block is.
-template <class T_, int BM_, int BN_, int STAGES_, int CLUSTER, bool CHANNELS_INSIDE> struct BlockOf {
+template <class T_, int BM_, int BN_, int STAGES_, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES_> struct BlockOf {
     using T = T_;
     static constexpr int BM = BM_, BN = BN_, STAGES = STAGES_, DEPTH = matmul::SLICE / sizeof(T);  // channels of a slice
     static constexpr int DOWN = BM > 64 ? 2 : 1, ACROSS = CONSUMERS / DOWN;                        // consumers
     static constexpr int ROWS = BM / DOWN, COLUMNS = BN / ACROSS, BLOCKS = ROWS / 64, TILES = COLUMNS / 8;  // of a consumer
     static_assert(ROWS % 64 == 0 && COLUMNS % 16 == 0 && sizeof(T) == 2, "whole wgmmas of 16 bits, stored two tiles at once");
+    static constexpr bool HALVES = HALVES_;
     using Left = matmul::OperandSlice<T, BM, true>;
     using Right = matmul::OperandSlice<T, BN, true>;
     using Cluster = matmul::ClusterOf<1, CLUSTER>;
@@ -150,7 +153,12 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
         matmul::TileBias<float, typename Block::T, Block::COLUMNS> bias{memory.biases + consumer * Block::COLUMNS};
         if (args.bias != nullptr) bias.load(args.bias, args.stride.bias, filter, g.K);
         LaneSums<float> sum[BLOCKS][1][TILES] = {};
-        products.multiply(sum, piece.count, ring, memory.full, give_back, [] {});
+        if constexpr (Block::HALVES) {
+            const int chunks = ceil_div(g.C, Block::DEPTH);
+            products.multiply_with_halves(sum, piece.count, piece.first % chunks, chunks, ring, memory.full, give_back);
+        } else {
+            products.multiply(sum, piece.count, ring, memory.full, give_back, [] {});
+        }
         const bool has_all = walk.add_others(sum, piece, results.positions - position, memory.last);
         if (!__shfl_sync(0xffffffffu, has_all, 0)) return;  // from one lane, so that descriptors stay in uniform registers
         if (args.bias != nullptr) {
@@ -165,12 +173,12 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
 }
 
 // `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
-template <class T, int BM, int BN, int STAGES, int CLUSTER, bool CHANNELS_INSIDE>
+template <class T, int BM, int BN, int STAGES, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
 warp_specialized(const __grid_constant__ CUtensorMap input, const __grid_constant__ CUtensorMap filters,
                  const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride, float* __restrict__ parts,
                  int* __restrict__ counters, int whole_tiles, int shared_tiles, int sharers) {
-    using Block = BlockOf<T, BM, BN, STAGES, CLUSTER, CHANNELS_INSIDE>;
+    using Block = BlockOf<T, BM, BN, STAGES, CLUSTER, CHANNELS_INSIDE, HALVES>;
     const Memory<Block> memory;
     const Arguments<T> args{input, filters, bias, out, g, stride};
     const int slices = g.R * g.S * ceil_div(g.C, Block::DEPTH);

@@ -31,10 +31,9 @@ SPACE = (
     ),
     *configs_of(_NAMES, (128, 256, 4, 2), (256, 128, 4, 2), (128, 192, 5, 2), (128, 160, 5, 2), (128, 128, 6, 2)),
 )
-_TEMPLATE = "conv2d::warp_specialized<{T}, {BM}, {BN}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}>"
 _KERNEL = Kernel(
-    _TEMPLATE,
-    [{"T": element, "CHANNELS_INSIDE": inside} for element in ("__half", "__nv_bfloat16") for inside in (True, False)],
+    "conv2d::warp_specialized<{T}, {BM}, {BN}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}, {HALVES}>",
+    [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
 )
 
 
@@ -80,6 +79,11 @@ def _slices(problem):
     return problem.r * problem.s * ceil_div(problem.c, DEPTH)
 
 
+def _has_halves(problem):
+    """Whether a tap's last slice has zeros in its second half, which are not multiplied."""
+    return 0 < problem.c % DEPTH <= DEPTH // 2
+
+
 def cut(problem, config):
     """(whole tiles, the others, the clusters that share these), all of clusters."""
     positions, blocks = problem.n * problem.p * problem.q, config["BLOCKS"] // config["CLUSTER"]
@@ -114,7 +118,7 @@ def launches(problem, config, input, weight, bias, out):
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
     yield _KERNEL.launch(
-        {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, **constants},
+        {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, "HALVES": _has_halves(problem), **constants},
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
         (CONSUMERS + 1) * 128,
         (*maps, bias, out, geometry, strides, parts, arrivals, whole, left, sharers),
@@ -135,11 +139,12 @@ def work(problem, config, target):
     walkers = max(sharers, min(config["BLOCKS"] // cluster, whole))
     tiles = ceil_div(whole, walkers)
     own = tiles * slices + (ceil_div(left * slices, sharers) if left else 0)  # slices of the block that has most
+    depth = DEPTH - _has_halves(problem) * DEPTH / 2 * problem.r * problem.s / slices  # on average
     sums = 4 * bm * bn * (1 + ceil_div(sharers, left)) if left != sharers else 0
     main = Work(
         walkers * cluster,
         (CONSUMERS + 1) * 128,
-        2.0 * bm * bn * DEPTH * own,
+        2.0 * bm * bn * own * depth,
         problem.precision,
         own * (bm + bn / cluster) * ROW_BYTES + sums + problem.outputs * problem.dtype.itemsize / (walkers * cluster),
         problem.bytes,

@@ -8,6 +8,8 @@
 // clocks of products, a third. Therefore descriptors are in uniform registers (own_warpgroup in wgmma.cuh), threads know whom
 // they tell (cluster.cuh), and the loop has four slices a round.
 #pragma once
+#include <type_traits>
+
 #include "../../common/index.cuh"
 #include "../../common/mbarrier.cuh"
 #include "../../common/wgmma.cuh"
@@ -91,15 +93,44 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
         return last;
     }
 
+    // The same where the last of every `period` slices, the first of which is the first-th of its period, has zeros after its first
+    // half: these are not multiplied. A half slice has code of its own: a branch within a slice would make its wgmmas wait.
+    template <class Ring, class GiveBack>
+    __device__ __forceinline__ void multiply_with_halves(Sums& sum, int count, int first, int period, Ring& ring, uint64_t* full,
+                                                         const GiveBack& give_back) const {
+        static_assert(!PROMOTES, "one sum");
+        int last = -1;
+        const auto next = [&](auto steps) {
+            mbarrier_wait(full + ring.stage, ring.parity);
+            start<decltype(steps)::value>(sum, ring.stage);
+            wgmma_wait<1>();
+            if (last >= 0) give_back(last);
+            last = ring.stage;
+            ring.advance();
+        };
+#pragma unroll 1
+        for (int left = count; left > 0; first = 0) {
+            const int whole = min(left, period - 1 - first);
+#pragma unroll 1
+            for (int slice = 0; slice < whole; ++slice) next(std::integral_constant<int, STEPS>());
+            left -= whole;
+            if (left > 0) next(std::integral_constant<int, STEPS / 2>());
+            --left;
+        }
+        wgmma_wait<0>();
+        if (last >= 0) give_back(last);
+    }
+
   private:
-    __device__ __forceinline__ void start(Sums& into, int stage) const {
+    // COUNT steps of a slice.
+    template <int COUNT = STEPS> __device__ __forceinline__ void start(Sums& into, int stage) const {
         const uint64_t left = first_left + stage * (Left::BYTES >> 4), right = first_right + stage * (Right::BYTES >> 4);
         wgmma_fence();
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m)
             multiply_step<T, Left::ALONG_K, Right::ALONG_K, !PROMOTES>(into[m][0], left + (m * BLOCK_BYTES >> 4), right);
 #pragma unroll
-        for (int k = 1; k < STEPS; ++k)
+        for (int k = 1; k < COUNT; ++k)
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m)
                 multiply_step<T, Left::ALONG_K, Right::ALONG_K, true>(

@@ -52,6 +52,8 @@ CASES = {
     "65 positions, 65 filters, a chunk more than a box": ((1, 72, 5, 13), (65, 72, 1, 1), {}),
     "two tiles of both": ((2, 16, 9, 8), (136, 16, 3, 3), {"padding": 1}),
     "tiles over images": ((9, 8, 7, 7), (8, 8, 3, 3), {"padding": 1}),
+    "32 channels, the half of a box": ((1, 32, 9, 8), (16, 32, 2, 3), {}),
+    "33 channels more than a box": ((1, 97, 9, 8), (16, 97, 2, 1), {}),
     "strides and dilation": ((3, 24, 13, 17), (40, 24, 3, 2), {"stride": (2, 3), "dilation": (1, 4), "padding": (2, 0)}),
     "five by five, stride 3": ((2, 136, 14, 11), (24, 136, 5, 5), {"stride": 3, "padding": 2}),
     "one by one, stride": ((2, 16, 7, 9), (3, 16, 1, 1), {"stride": 2}),
@@ -79,24 +81,20 @@ def test_bf16_and_every_tile(device):
         check((*args[:2], None), options, SMALL)
 
 
-SHARED = ((1, 72, 21, 21), (8, 72, 2, 2), {})  # 7 tiles of 8 slices, or 2 of a cluster
-
-
 @pytest.mark.parametrize(
-    "tile, form",
+    "tile, channels, form",
     [
-        (SMALL | {"SHARES": True}, (6, 1, 2)),
-        (SMALL | {"SHARES": False}, (7, 0, 0)),
-        (SMALL | {"BLOCKS": 64, "SHARES": True}, (0, 7, 14)),
-        (PAIR | {"SHARES": True}, (0, 2, 3)),
-        (PAIR | {"BLOCKS": 64, "SHARES": True}, (0, 2, 4)),
+        (SMALL | {"BLOCKS": 6, "SHARES": True}, 72, (6, 1, 2)),
+        (SMALL | {"BLOCKS": 6, "SHARES": False}, 72, (7, 0, 0)),
+        (SMALL | {"BLOCKS": 64, "SHARES": True}, 112, (0, 7, 14)),
+        (PAIR | {"BLOCKS": 6, "SHARES": True}, 72, (0, 2, 3)),
+        (PAIR | {"BLOCKS": 64, "SHARES": True}, 112, (0, 2, 4)),
     ],
 )
-def test_pieces(tile, form, monkeypatch):
-    """The same bits in any order of threads."""
-    args, options = operands(SHARED)
-    tile = {"BLOCKS": 6, "CLUSTER": 1} | tile
-    assert cut(prepare("conv2d", *args, **options).problem, tile) == form
+def test_pieces(tile, channels, form, monkeypatch):
+    """7 tiles of 8 slices, or 2 of a cluster: the same bits in any order of threads."""
+    args, options = operands(((1, channels, 21, 21), (8, channels, 2, 2), {}))
+    assert cut(prepare("conv2d", *args, **options).problem, {"CLUSTER": 1} | tile) == form
     results = []
     for order in ("", "1", "2"):
         monkeypatch.setenv("SIMT_ORDER", order)
@@ -176,10 +174,10 @@ def test_refusals():
 
 
 @nvcc.needed
-@pytest.mark.parametrize("layout", (channels_last, torch.clone))
-def test_machine_code(layout):
+@pytest.mark.parametrize("name, layout", [("63 positions", torch.clone), ("33 channels more than a box", channels_last)])
+def test_machine_code(name, layout):
     """No spills; wgmmas of a slice under one arrival, with descriptors in uniform registers."""
-    args, options = operands(CASES["63 positions"], layout)
+    args, options = operands(CASES[name], layout)
     call = prepare("conv2d", *args, **options)
     *_, launch = DESIGN.launches(call.problem, SPACE[0] | {"BLOCKS": 6, "SHARES": True}, *call.parts[0])
     (code,) = sass.read(nvcc.compiled(with_its_own(90), [launch.source.header], [launch.expression]).cubin).values()
