@@ -6,9 +6,9 @@
 // of one tap, with zeros where the tap is outside of its image. Strides and dilation are the map's. Filters are matrices of K rows
 // and C columns, one for each tap. Both operands lie along the reduction.
 //
-// A block has the SM to itself and walks the tiles; those of the last, partial wave are shared to the slice, as by `stream_k`. Of a
-// tile that several blocks share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits
-// every time, in one launch. The producer is STAGES ahead, also in the next tile, while results are written.
+// A block walks tiles; those of the last, partial wave are shared to the slice, as by `stream_k`. Of a tile that several blocks
+// share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one launch.
+// The producer is STAGES ahead, also in the next tile, while results are written.
 //
 // Tiles of the same positions and other filters are neighbours, and the next positions' follow: all taps of all blocks at work read
 // the same few rows of images, which L2 holds. A CLUSTER of two has neighbouring positions and the same filters, of which each
@@ -17,6 +17,7 @@
 // Where a tap has 96 channels, say, its second slice is half zeros, which are not multiplied (HALVES).
 //
 // BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is 64 channels of a tap.
+// Of one consumer two blocks share an SM: one multiplies while the other writes its results, which of few slices is half the time.
 // Mirrors tritonkernels/conv2d/warp_specialized.py.
 #pragma once
 #include "../common/overlap.cuh"
@@ -34,20 +35,25 @@ namespace conv2d {
 using matmul::LaneSums;
 using matmul::Ring;
 
-constexpr int CONSUMERS = 2;
+// Registers of a producer's and of a consumer's thread, once these have taken the producer's.
+template <int CONSUMERS, int SUMS> struct RegistersOf : matmul::Registers<CONSUMERS, SUMS> {};
+template <int SUMS> struct RegistersOf<1, SUMS> {  // of two blocks of an SM
+    static constexpr int PRODUCER = 40, CONSUMER = 216;
+};
 
 // What a block is.
-template <class T_, int BM_, int BN_, int STAGES_, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES_> struct BlockOf {
+template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES_> struct BlockOf {
     using T = T_;
-    static constexpr int BM = BM_, BN = BN_, STAGES = STAGES_, DEPTH = matmul::SLICE / sizeof(T);  // channels of a slice
-    static constexpr int DOWN = BM > 64 ? 2 : 1, ACROSS = CONSUMERS / DOWN;                        // consumers
+    static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
+    static constexpr int DEPTH = matmul::SLICE / sizeof(T);                           // channels of a slice
+    static constexpr int DOWN = BM > 64 ? CONSUMERS : 1, ACROSS = CONSUMERS / DOWN;  // consumers
     static constexpr int ROWS = BM / DOWN, COLUMNS = BN / ACROSS, BLOCKS = ROWS / 64, TILES = COLUMNS / 8;  // of a consumer
     static_assert(ROWS % 64 == 0 && COLUMNS % 16 == 0 && sizeof(T) == 2, "whole wgmmas of 16 bits, stored two tiles at once");
     static constexpr bool HALVES = HALVES_;
     using Left = matmul::OperandSlice<T, BM, true>;
     using Right = matmul::OperandSlice<T, BN, true>;
     using Cluster = matmul::ClusterOf<1, CLUSTER>;
-    using Threads = matmul::Registers<CONSUMERS, BLOCKS * TILES * 4>;
+    using Threads = RegistersOf<CONSUMERS, BLOCKS * TILES * 4>;
     using Products = matmul::SliceProducts<Left, Right, float, BLOCKS, TILES, false>;
     using Walk = matmul::SharedTiles<float, CONSUMERS, CLUSTER>;
     using Results = ImageResults<T, CHANNELS_INSIDE>;
@@ -65,10 +71,10 @@ template <class T> struct Arguments {
 
 // What is where in the block's shared memory.
 template <class Block> struct Memory {
-    static constexpr int STAGES = Block::STAGES;
+    static constexpr int STAGES = Block::STAGES, CONSUMERS = Block::CONSUMERS;
     unsigned char* const left = dynamic_shared<unsigned char>();  // STAGES of each
     unsigned char* const right = left + STAGES * Block::Left::BYTES;
-    unsigned char* const boxes = right + STAGES * Block::Right::BYTES;                           // of each consumer's results
+    unsigned char* const boxes = right + STAGES * Block::Right::BYTES;  // of each consumer's results
     float* const biases = reinterpret_cast<float*>(boxes + CONSUMERS * matmul::BLOCK_BYTES);     // of its columns
     uint64_t* const full = reinterpret_cast<uint64_t*>(biases + CONSUMERS * Block::COLUMNS);     // a stage's boxes have landed
     uint64_t* const empty = full + STAGES;                                                       // all consumers have read them
@@ -173,12 +179,12 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
 }
 
 // `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
-template <class T, int BM, int BN, int STAGES, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES>
-__global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1) __cluster_dims__(CLUSTER, 1, 1)
+template <class T, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES>
+__global__ void __launch_bounds__((CONSUMERS + 1) * 128, CONSUMERS == 1 ? 2 : 1) __cluster_dims__(CLUSTER, 1, 1)
 warp_specialized(const __grid_constant__ CUtensorMap input, const __grid_constant__ CUtensorMap filters,
                  const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride, float* __restrict__ parts,
                  int* __restrict__ counters, int whole_tiles, int shared_tiles, int sharers) {
-    using Block = BlockOf<T, BM, BN, STAGES, CLUSTER, CHANNELS_INSIDE, HALVES>;
+    using Block = BlockOf<T, BM, BN, CONSUMERS, STAGES, CLUSTER, CHANNELS_INSIDE, HALVES>;
     const Memory<Block> memory;
     const Arguments<T> args{input, filters, bias, out, g, stride};
     const int slices = g.R * g.S * ceil_div(g.C, Block::DEPTH);

@@ -11,28 +11,34 @@ from ..matmul.persistent import resident
 from .parts.operands import TYPES, arguments
 from .parts.taps import are_in_chunks
 
-DEPTH, ROW_BYTES, CONSUMERS = 64, 128, 2  # channels of a slice, and their bytes
+DEPTH, ROW_BYTES = 64, 128  # channels of a slice, and their bytes
 MOST_POSITIONS = 2**31 - 2**10  # numbers up to the end of the last tile fit in 32 bits
 LEAST = 4  # slices of a block: fewer take less time than a part of the tile
-_NAMES = "BM BN STAGES CLUSTER"
-SPACE = (
-    *configs_of(
-        _NAMES,
-        (128, 256, 4, 1),
-        (256, 128, 4, 1),
-        (128, 192, 5, 1),
-        (128, 160, 5, 1),
-        (256, 96, 4, 1),
-        (128, 128, 6, 1),
-        (256, 64, 5, 1),
-        (128, 64, 8, 1),
-        (64, 256, 5, 1),
-        (64, 128, 8, 1),
-    ),
-    *configs_of(_NAMES, (128, 256, 4, 2), (256, 128, 4, 2), (128, 192, 5, 2), (128, 160, 5, 2), (128, 128, 6, 2)),
+_NAMES = "BM BN CONSUMERS STAGES CLUSTER"
+SPACE = configs_of(
+    _NAMES,
+    (128, 256, 2, 4, 1),
+    (256, 128, 2, 4, 1),
+    (128, 192, 2, 5, 1),
+    (128, 160, 2, 5, 1),
+    (256, 96, 2, 4, 1),
+    (128, 128, 2, 6, 1),
+    (256, 64, 2, 5, 1),
+    (128, 64, 2, 8, 1),
+    (64, 256, 2, 5, 1),
+    (64, 128, 2, 8, 1),
+    (128, 256, 2, 4, 2),
+    (256, 128, 2, 4, 2),
+    (128, 192, 2, 5, 2),
+    (128, 160, 2, 5, 2),
+    (128, 128, 2, 6, 2),
+    (128, 128, 1, 3, 1),
+    (128, 96, 1, 3, 1),
+    (128, 64, 1, 4, 1),
+    (64, 128, 1, 4, 1),
 )
 _KERNEL = Kernel(
-    "conv2d::warp_specialized<{T}, {BM}, {BN}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}, {HALVES}>",
+    "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}, {HALVES}>",
     [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
 )
 
@@ -70,7 +76,7 @@ def _axes(problem):
 def configs(problem, target):
     """Each tile, with the last wave's shared to the slice, and whole."""
     for tile in SPACE:
-        for blocks in (resident(target, tile["CLUSTER"]),) if target.is_gpu else (6, 64):
+        for blocks in (resident(target, tile["CLUSTER"], 3 - tile["CONSUMERS"]),) if target.is_gpu else (6, 64):
             for shares in (True, False):
                 yield tile | {"BLOCKS": blocks, "SHARES": shares}
 
@@ -108,10 +114,10 @@ def launches(problem, config, input, weight, bias, out):
     filters, packs = in_chunks(weight, 1, _suits_as_matrices)
     yield from copies + packs
     whole, left, sharers = cut(problem, config)
-    cluster, parts, arrivals = config["CLUSTER"], None, None
+    cluster, consumers, parts, arrivals = config["CLUSTER"], config["CONSUMERS"], None, None
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
-        arrivals = counters((2 * sharers + left) * cluster * CONSUMERS, out)
+        arrivals = counters((2 * sharers + left) * cluster * consumers, out)
     first, last, steps, _ = zip(*_axes(problem))
     taps = filters.permute(2, 3, 0, 1).flatten(0, 1)
     maps = PixelMap(input, (config["BM"], DEPTH), first, last, steps), TensorMap(taps, (config["BN"] // cluster, DEPTH))
@@ -120,7 +126,7 @@ def launches(problem, config, input, weight, bias, out):
     yield _KERNEL.launch(
         {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, "HALVES": _has_halves(problem), **constants},
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
-        (CONSUMERS + 1) * 128,
+        (consumers + 1) * 128,
         (*maps, bias, out, geometry, strides, parts, arrivals, whole, left, sharers),
         _shared_bytes(config),
     )
@@ -128,9 +134,9 @@ def launches(problem, config, input, weight, bias, out):
 
 def _shared_bytes(config):
     """Of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
-    bm, bn, stages = config["BM"], config["BN"], config["STAGES"]
-    columns = bn if bm > 64 else bn // CONSUMERS
-    return stages * ((bm + bn) * ROW_BYTES + 16) + CONSUMERS * (64 * ROW_BYTES + 4 * columns + 8)
+    bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
+    columns = bn if bm > 64 else bn // consumers
+    return stages * ((bm + bn) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)
 
 
 def work(problem, config, target):
@@ -143,13 +149,13 @@ def work(problem, config, target):
     sums = 4 * bm * bn * (1 + ceil_div(sharers, left)) if left != sharers else 0
     main = Work(
         walkers * cluster,
-        (CONSUMERS + 1) * 128,
+        (config["CONSUMERS"] + 1) * 128,
         2.0 * bm * bn * own * depth,
         problem.precision,
         own * (bm + bn / cluster) * ROW_BYTES + sums + problem.outputs * problem.dtype.itemsize / (walkers * cluster),
         problem.bytes,
         2 + own / ahead_of(config["STAGES"]) + (ceil_div(sharers, left) if sums else 0),
-        168,
+        168 if config["CONSUMERS"] == 2 else 128,
         config["STAGES"] * (bm + bn) * ROW_BYTES,
         bm * bn * STORED * (tiles + (left > 0)),
         cluster,

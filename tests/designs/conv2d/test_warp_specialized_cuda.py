@@ -28,8 +28,9 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
 SIMT = Target.named("simt")
-SMALL = {"BM": 64, "BN": 128}  # consumers side by side
+SMALL = {"BM": 64, "BN": 128, "CONSUMERS": 2}  # consumers side by side
 PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}  # one above the other, in blocks that share filters
+ALONE = {"BM": 128, "BN": 64, "CONSUMERS": 1}  # one with two wgmmas of 64 rows
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -74,7 +75,7 @@ def test_sizes(name, layout, device):
 @on_devices
 def test_bf16_and_every_tile(device):
     available_on(LIBRARY, device)
-    tiles = SPACE if device == "cuda" else (SMALL,)
+    tiles = SPACE if device == "cuda" else (SMALL, ALONE)
     for layout in (channels_last, torch.clone):
         args, options = operands(CASES["strides and dilation"], layout, device, torch.bfloat16)
         check(args, options, *tiles)
@@ -89,6 +90,7 @@ def test_bf16_and_every_tile(device):
         (SMALL | {"BLOCKS": 64, "SHARES": True}, 112, (0, 7, 14)),
         (PAIR | {"BLOCKS": 6, "SHARES": True}, 72, (0, 2, 3)),
         (PAIR | {"BLOCKS": 64, "SHARES": True}, 112, (0, 2, 4)),
+        (ALONE | {"BLOCKS": 6, "SHARES": True}, 72, (0, 4, 6)),
     ],
 )
 def test_pieces(tile, channels, form, monkeypatch):
@@ -174,13 +176,17 @@ def test_refusals():
 
 
 @nvcc.needed
-@pytest.mark.parametrize("name, layout", [("63 positions", torch.clone), ("33 channels more than a box", channels_last)])
-def test_machine_code(name, layout):
+@pytest.mark.parametrize(
+    "tile, name, layout",
+    [(SPACE[0], "63 positions", torch.clone), (SPACE[-4], "33 channels more than a box", channels_last)],
+)
+def test_machine_code(tile, name, layout):
     """No spills; wgmmas of a slice under one arrival, with descriptors in uniform registers."""
     args, options = operands(CASES[name], layout)
     call = prepare("conv2d", *args, **options)
-    *_, launch = DESIGN.launches(call.problem, SPACE[0] | {"BLOCKS": 6, "SHARES": True}, *call.parts[0])
+    *_, launch = DESIGN.launches(call.problem, tile | {"BLOCKS": 6, "SHARES": True}, *call.parts[0])
     (code,) = sass.read(nvcc.compiled(with_its_own(90), [launch.source.header], [launch.expression]).cubin).values()
     loop = code.hot_loop()
     assert code.stack_bytes == 0
-    assert sass.count(loop, ("HGMMA",)) == 4 * loop["WARPGROUP.ARRIVE"] > 0 and not sass.count(loop, ("R2UR",)), loop
+    of_slice = 4 * tile["BM"] // tile["CONSUMERS"] // 64
+    assert sass.count(loop, ("HGMMA",)) == of_slice * loop["WARPGROUP.ARRIVE"] > 0 and not sass.count(loop, ("R2UR",)), loop
