@@ -53,10 +53,8 @@ LADDER = (
     ),
     Rung(
         "warp_specialized",
-        "a warp that copies boxes of pixels of a tap, and warpgroups that multiply them by wgmma, for 16 bits on Hopper",
+        "warps that copy pixels of a tap and filters, and warpgroups that multiply them by wgmma, for 16 bits on Hopper",
         "CUTLASS's implicit GEMM of sm_90, forward",
-        only="cuda_reference",
-        why="not yet",
     ),
     Rung(
         "winograd",
