@@ -66,7 +66,8 @@ SMALL = {  # a problem of each operation
 def taken(library, op, design):
     """(dtype, options) of a kind of call that the design takes, given a GPU: the first of cases.PRECISIONS and those after."""
     chosen = {d.name: d for d in library.designs(op)}[design]
-    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else [(torch.float32, {})]
+    others = [(torch.float32, {}), (torch.float16, {})]
+    kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else others
     for dtype, options in kinds:
         shapes, _ = suited(library, op, design, SMALL[op])
         call = prepare(op, *built(shapes, functools.partial(torch.empty, dtype=dtype)), **options)

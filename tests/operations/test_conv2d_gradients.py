@@ -25,6 +25,7 @@ from tests.harness import (
     run_checked,
     run_where_taken,
     short,
+    taken,
     thorough,
 )
 from tritonkernels import numerics
@@ -43,6 +44,12 @@ both_packages = pytest.mark.parametrize(
 )
 
 
+def typed(library, op, design, device):
+    """(what makes operands of the type that the design takes, how many groups it takes)."""
+    dtype, _ = taken(library, op, design)
+    return functools.partial(random, dtype=dtype, device=device), 2 if dtype == torch.float32 else 1
+
+
 # The halo is one of the forward pass; the gradient of so large an image takes the interpreter longer than all other cases.
 @short(lambda library, op, name: (library, op, name) != (TRITON, "conv2d_input", "halo beyond shared memory"))
 @every_design
@@ -50,8 +57,9 @@ both_packages = pytest.mark.parametrize(
 @on_devices
 def test_geometries(library, op, design, device, name):
     available_on(library, device)
-    args, kwargs = gradient_call(op, name, functools.partial(random, device=device))
-    run_checked(library, op, design, *args, **kwargs)
+    make, groups = typed(library, op, design, device)
+    args, kwargs = gradient_call(op, name, make)
+    (run_checked if groups > 1 else run_where_taken)(library, op, design, *args, **kwargs)
 
 
 @every_design
@@ -59,7 +67,7 @@ def test_geometries(library, op, design, device, name):
 def test_strides_and_dilations_with_a_common_divisor(library, op, design, device):
     """The taps of a phase are then closer together in outputs than in the filter."""
     available_on(library, device)
-    make = functools.partial(random, device=device)
+    make, _ = typed(library, op, design, device)
     image, weight, grad, options = (
         (1, 2, 17, 21),
         (3, 2, 3, 3),
@@ -90,7 +98,8 @@ def operands(op, make, layout=lambda t: t, groups=2):
 @on_devices
 def test_layouts(library, op, design, device, layout):
     available_on(library, device)
-    args, options = operands(op, functools.partial(random, device=device), layout)
+    make, groups = typed(library, op, design, device)
+    args, options = operands(op, make, layout, groups)
     run_checked(library, op, design, *args, **options)
 
 
@@ -109,9 +118,10 @@ def test_types(library, op, design, device, dtype):
 def test_expanded_gradients(library, op, design, device):
     """The gradients of .sum() and .mean((2, 3)), with strides of 0."""
     available_on(library, device)
-    args, options = operands(op, functools.partial(random, device=device))
+    make, groups = typed(library, op, design, device)
+    args, options = operands(op, make, groups=groups)
     for shape in ((1, 1, 1, 1), (3, 6, 1, 1), (1, 1, 7, 18)):
-        run_checked(library, op, design, *args[:-1], random(*shape, device=device).expand(3, 6, 7, 18), **options)
+        run_checked(library, op, design, *args[:-1], make(*shape).expand(3, 6, 7, 18), **options)
 
 
 @every_design
@@ -119,7 +129,8 @@ def test_expanded_gradients(library, op, design, device):
 @on_devices
 def test_a_special_value_reaches_the_results_that_use_it(library, op, design, device, value):
     available_on(library, device)
-    args, options = operands(op, functools.partial(random, device=device))
+    make, groups = typed(library, op, design, device)
+    args, options = operands(op, make, groups=groups)
     clean, _ = run_checked(library, op, design, *args, **options)
     clean = clean.clone()
     args[-1][1, 2, 3, 4] = value  # of the first group
@@ -149,7 +160,8 @@ def test_more_splits_than_are_added_up_at_once(library, op, design, device):
 def test_every_call_gives_the_same_bits(library, op, design, device):
     """For any number of splits."""
     available_on(library, device)
-    args, options = operands(op, functools.partial(random, device=device))
+    make, groups = typed(library, op, design, device)
+    args, options = operands(op, make, groups=groups)
     chosen = {d.name: d for d in library.designs(op)}[design]
     call = prepare(op, *args, **options)
     for config in chosen.configs(call.problem, library.target(call.result.device)):
@@ -162,7 +174,8 @@ def test_every_call_gives_the_same_bits(library, op, design, device):
 def test_every_config_in_channels_last(library, op, design, device, everything):
     """In channels_last tiles walk channels first, but partial sums do not. `make test` has the first and the last."""
     available_on(library, device)
-    x, grad = (channels_last(random(2, c, 16, 20, device=device)) for c in (4, 5))
+    make, _ = typed(library, op, design, device)
+    x, grad = (channels_last(make(2, c, 16, 20)) for c in (4, 5))
     chosen = {d.name: d for d in library.designs(op)}[design]
     call = prepare(op, x, (5, 4, 3, 3), grad, padding=1)
     configs = list(chosen.configs(call.problem, library.target(call.result.device)))

@@ -1,13 +1,13 @@
 """conv2d_weight, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
 
 In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, and its tiles are 64 x 64. Here a program
-divides its warps, as matmul's warp_specialized does. The producer's copy boxes of 64 positions by 64 channels: of grad_output for
-each 64 rows of the tile, and of the input for each 64 columns, which are channels of one tap. Positions are counted on, over the
-ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
+divides its warps, as matmul's warp_specialized does. The producer's copy boxes of 64 positions by 64 channels: of grad_output
+for each 64 rows of the tile, and of the input for each 64 columns, which are channels of one tap. Positions are counted on,
+over the ends of rows and images, so every box is full, whatever the sizes. A consumer has up to 128 x 128 or 64 x 256 sums.
 
-CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only tiles of rows and columns: at the
-end of a row such a box has pixels that no position of the tap reads, and zeros of grad_output times an infinity there are NaN. So
-the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 300 instructions a slice, while the
+CUDA leaves the addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and columns: at the
+end of a row they have pixels that no position of the tap reads, and a zero of grad_output times an infinity there is NaN. So
+the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 440 instructions a slice, while the
 consumers' products of 128 x 256 take 1024 clocks.
 
 Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
@@ -23,7 +23,6 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..conv2d.parts.operands import Geometry
-from ..conv2d.parts.work import addition
 from ..design import Design
 from ..gemm.parts.gluon_tile import needs_a_gpu
 from ..integers import ceil_div
@@ -80,8 +79,8 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
 
 @triton.jit
 def _add_parts_kernel(
-    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
+    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
 ):  # fmt: skip
     """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
     wait_for_earlier_kernels()
@@ -122,7 +121,8 @@ def configs(problem, target):
     """Each tile on all SMs, and on half of them, which have half as many sums to add."""
     for block_m, block_n, stages in TILES:
         for programs in (target.sms, target.sms // 2):
-            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages, "PROGRAMS": programs}
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages}
+            numbers |= {"CONSUMERS": CONSUMERS, "PROGRAMS": programs}
             yield config_of(numbers, num_warps=4, num_stages=1)
 
 
@@ -168,7 +168,7 @@ def work(problem, config, target):
     shared = share.left > 0 and share.parts > 1
     main = Work(
         share.blocks,
-        384,
+        128 * CONSUMERS,
         2.0 * bm * bn * SLICE * share.longest,
         problem.precision,
         share.longest * (bm + bn) * 2 * SLICE + (4 * bm * bn if shared else 0),
@@ -179,7 +179,16 @@ def work(problem, config, target):
         bm * bn * STORED,
     )
     copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *addition(problem, share.parts if shared else 1, 128, ADD.kwargs["BLOCK_S"])
+    return *copies, main, *(_added(problem, share, bm * bn) if shared else ())
+
+
+def _added(problem, share, sums):
+    """The Work of adding up parts of so many sums each."""
+    block, at_once = ADD.kwargs["BLOCK"], ADD.kwargs["BLOCK_S"]
+    fetched = block * (4 * share.parts + problem.dtype.itemsize)
+    written = share.left * sums * problem.dtype.itemsize
+    steps = 1 + ceil_div(share.parts, at_once)
+    yield Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -1,9 +1,9 @@
-"""Lessons in Gluon on the CPU: a thread for each partition of a program, numpy for its tiles, and adversarial timing.
+"""Gluon on the CPU: a thread for each partition of a program, numpy for its tiles, and adversarial timing.
 
 Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
-NaN at once and arrives at some later choice. A product by wgmma reads its operands when a wait makes it end, and no earlier. So
-a missing wait, or a place that is given back too early, is a wrong result, and a wait for nothing is an error. What warps of a
-partition owe each other (barrier, fences) is not modelled.
+NaN at once and arrives at some later choice; one by cp.async when its thread waits for it. A product by wgmma reads its
+operands when a wait makes it end, and no earlier. So a missing wait, or a place that is given back too early, is a wrong
+result, and a wait for nothing is an error. What warps of a partition owe each other (barrier, fences) is not modelled.
 """
 
 import random
@@ -60,13 +60,37 @@ class Shared(NamedTuple):
 
     def index(self, place):
         assert 0 <= place < len(self.values), "no such place"
-        return Shared(self.values[place])
+        return Shared(self.values[int(place)])
+
+    def _reinterpret(self, dtype, shape, layout):
+        """Matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of columns lie."""
+        count = len(self.values) // shape[0]
+        return Shared([Joined(self.values[i * count : (i + 1) * count]) for i in range(shape[0])])
 
     def permute(self, order):
         return Shared(self.values.transpose(order))
 
     def store(self, tile):
         self.values[...] = tile
+
+
+class Joined(NamedTuple):
+    """A matrix of boxes side by side, or its transpose, read when it is needed."""
+
+    boxes: Any
+    transposed: bool = False
+
+    @property
+    def shape(self):
+        count, rows, columns = self.boxes.shape
+        return (count * columns, rows) if self.transposed else (rows, count * columns)
+
+    def transpose(self, order):
+        return self._replace(transposed=not self.transposed)
+
+    def astype(self, dtype):
+        matrix = numpy.concatenate(list(self.boxes), axis=1).astype(dtype)
+        return matrix.T if self.transposed else matrix
 
 
 class Barrier:
@@ -185,6 +209,25 @@ class Program:
             box[tuple(map(slice, inside.shape))] = inside
             self.copies.append((place.values, box, barrier.values))
 
+    def copy_async(self, place, pointers, mask):
+        place.values[...] = numpy.nan
+        self.requests().append(lambda: place.store(load(pointers, mask, 0)))
+        if self.random.random() < 0.5:
+            self.requests().pop()()
+
+    def commit_group(self):
+        self.own.groups = [*getattr(self.own, "groups", []), self.requests()]
+        self.own.requests = []
+
+    def wait_group(self, pending):
+        while len(self.own.groups) > pending:
+            for arrive in self.own.groups.pop(0):
+                arrive()
+
+    def requests(self):
+        self.own.requests = getattr(self.own, "requests", [])
+        return self.own.requests
+
     def multiply(self, a, b, acc, is_async=False):
         assert a.values.shape[1] == b.values.shape[0]
         self.pending().append(Sum(acc, a.values, b.values, []))
@@ -226,34 +269,47 @@ def load(pointers, mask, other):
     return tensor(numpy.where(mask, pointers.base[numpy.where(mask, offsets, 0)], pointers.base.dtype.type(other)))
 
 
-def store(pointers, values, mask):
+def store(pointers, values, mask=True):
     offsets, mask, values = numpy.broadcast_arrays(pointers.offsets, mask, values)
     pointers.base[offsets[mask]] = values[mask]
 
 
+def where(condition, a, b):
+    return tensor(numpy.where(condition, a, b))
+
+
 def _fakes(program):
     """What the names of a kernel's module stand for here."""
+    numbers = dict(
+        cdiv=lambda a, b: -(-a // b),
+        where=where,
+        cast=lambda number, dtype: tensor(numpy.asarray(number).astype(dtype)),
+        minimum=lambda a, b: tensor(numpy.minimum(a, b)),
+        **{name: getattr(numpy, name) for name in ("int32", "int64", "uint32")},
+    )
     gl = types.SimpleNamespace(
         program_id=lambda axis: program.number,
         num_programs=lambda axis: program.programs,
-        cdiv=lambda a, b: -(-a // b),
-        arange=lambda first, end, layout: numpy.arange(first, end),
+        arange=lambda first, end, layout: tensor(numpy.arange(first, end)),
         zeros=lambda shape, dtype, layout: tensor(numpy.zeros(shape, numpy.float32)),
         static_range=range,
         load=load,
         store=store,
         float32=numpy.float32,
-        int64=numpy.int64,
         constexpr=None,
+        **dict.fromkeys(("max_contiguous", "multiple_of", "convert_layout"), lambda values, _: values),
+        **numbers,
         allocate_shared_memory=program.allocate,
         warp_specialize=program.warp_specialize,
-        **dict.fromkeys(("NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout"), lambda *_: None),
+        **dict.fromkeys(("NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout"), lambda *_, **__: None),
     )
     methods = {name: getattr(program, name) for name in ("wait", "arrive", "expect", "init")}
     mbarrier = types.SimpleNamespace(MBarrierLayout=lambda: "barriers", **methods)
     products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end}
-    nothing = dict.fromkeys(("barrier", "fence_async_shared"), lambda: None)
-    return {"gl": gl, "mbarrier": mbarrier, "load_box": program.load_box, **products, **nothing}
+    async_copy = types.SimpleNamespace(commit_group=program.commit_group, wait_group=program.wait_group)
+    copies = {"load_box": program.load_box, "copy_async": program.copy_async, "async_copy": async_copy}
+    nothing = dict.fromkeys(("barrier", "fence_async_shared", "wait_for_earlier_kernels"), lambda: None)
+    return {"gl": gl, "tl": types.SimpleNamespace(**numbers), "mbarrier": mbarrier, **copies, **products, **nothing}
 
 
 def _in_python(function, fakes):

@@ -22,6 +22,7 @@ from tests.mutants.catalogue import (
     shared_tiles_cuda,
     swapped_cuda,
     warp_rows_cuda,
+    weight_gradients,
 )
 
 PARTS = (
@@ -46,5 +47,6 @@ PARTS = (
     plans,
     as_torch,
     shared,
+    weight_gradients,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]

@@ -1,4 +1,4 @@
-"""Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, with zeros after the last.
+"""Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, the last with zeros.
 
 Mirrors cuda_reference/conv2d_weight/parts/channels_last.cuh.
 """

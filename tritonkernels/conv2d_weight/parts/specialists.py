@@ -75,12 +75,6 @@ def _next(at, phase, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def _chunks(offsets):
-    """Offsets of elements in chunks of 8, as all here are, in a form that tells Triton so."""
-    return gl.max_contiguous(gl.multiple_of(offsets, 8), 8)
-
-
-@gluon.jit
 def _channels(first, columns, channels):
     """Offsets of BOX channels; those of chunks behind the last are in that one: nobody stores their sums."""
     return gl.minimum(first + columns, (channels - 1) // 8 * 8 + columns % 8)
@@ -104,9 +98,10 @@ def _wide(index, WIDE: gl.constexpr):
 
 @gluon.jit
 def _copy_box(box, ptr, rows, columns, inside):
-    """A row for each position, with zeros where it is not `inside`."""
+    """A row for each position, with zeros where it is not `inside`. Triton does not see that chunks of 8 are whole."""
     rows = gl.multiple_of(rows[:, None], [8, 8])
-    copy_async(box, ptr + (rows + _chunks(columns)[None, :]), mask=inside[:, None])
+    columns = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
+    copy_async(box, ptr + (rows + columns), mask=inside[:, None])
 
 
 @gluon.jit
@@ -153,9 +148,10 @@ def _advance(input, grad, g, BOX: gl.constexpr, WIDE: gl.constexpr):
     q = _wide(BOX % g.Q, WIDE)
     row = g.step_h * _wide(input.h, WIDE)
     pixel = g.step_w * _wide(input.w, WIDE)
+    grad_row = _wide(grad.h, WIDE)
     step = Positions(n, p * g.step_h, q * g.step_w, n * input.n + p * row + q * pixel, n * grad.n + p * grad.h + q * grad.w)
-    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad.h - g.Q * _wide(grad.w, WIDE))
-    of_image = Positions(1, -g.P * g.step_h, 0, _wide(input.n, WIDE) - g.P * row, _wide(grad.n, WIDE) - g.P * _wide(grad.h, WIDE))
+    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad_row - g.Q * _wide(grad.w, WIDE))
+    of_image = Positions(1, -g.P * g.step_h, 0, input.n - g.P * row, grad.n - g.P * grad_row)
     return step, of_row, of_image
 
 
@@ -252,7 +248,7 @@ def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
             left = ring.left.index(at * tile.DOWN + DOWN).permute((1, 0))
             acc = warpgroup_mma(left, ring.right.index(at * tile.ACROSS + ACROSS), acc, is_async=True)
             acc = warpgroup_mma_wait(1, deps=(acc,))
-            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the newest product is under way, so the slice before is free
+            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
             before = at
             at, phase = _next(at, phase, tile.STAGES)
         acc = warpgroup_mma_wait(0, deps=(acc,))

@@ -29,7 +29,7 @@ def _begin(sharer, cut):
 
 @triton.jit
 def _sharer_of(slice, cut):
-    return ((slice + 1) * cut.sharers - 1) // (tl.cast(cut.left, tl.int64) * cut.tail)
+    return ((slice + 1) * cut.sharers - 1) // max(tl.cast(cut.left, tl.int64) * cut.tail, 1)
 
 
 @triton.jit
@@ -39,7 +39,7 @@ def count_pieces(program, programs, cut):
     sharer = program - cut.left * cut.heads
     begin, end = _begin(sharer, cut), _begin(sharer + 1, cut)
     tail = max(cut.tail, 1)
-    tails = ((end - 1) // tail - begin // tail + 1).to(tl.int32)
+    tails = tl.cast((end - 1) // tail - begin // tail + 1, tl.int32)
     shared = tl.where(sharer < 0, 1, tl.where(sharer < cut.sharers, tails, 0))
     return whole, whole + shared
 
@@ -51,15 +51,15 @@ def piece_of(index, whole, program, programs, cut):
     tail = max(cut.tail, 1)
     begin, end = _begin(sharer, cut), _begin(sharer + 1, cut)
     own = begin // tail + (index - whole)  # the tile of a tail, among those left
-    first = (max(begin - own * tail, 0)).to(tl.int32)
-    last = min(end - own * tail, tail).to(tl.int32)
+    first = tl.cast(max(begin - own * tail, 0), tl.int32)
+    last = tl.cast(min(end - own * tail, tail), tl.int32)
     part = program // max(cut.left, 1)
     is_whole, is_head = index < whole, sharer < 0
-    tile = tl.where(is_head, program % max(cut.left, 1), own.to(tl.int32)) + cut.whole
+    tile = tl.where(is_head, program % max(cut.left, 1), tl.cast(own, tl.int32)) + cut.whole
     start = tl.where(is_head, part * cut.head, cut.heads * cut.head + first)
     count = tl.where(is_head, min(cut.head, cut.slices - start), last - first)
     tile = tl.where(is_whole, program + index * programs, tile)
-    part = tl.where(is_head, part, cut.heads + (first > 0).to(tl.int32))
+    part = tl.where(is_head, part, cut.heads + tl.cast(first > 0, tl.int32))
     return tile, tl.where(is_whole, 0, start), tl.where(is_whole, cut.slices, count), part
 
 
@@ -68,4 +68,4 @@ def count_parts(tile, cut):
     """Of one of the tiles left."""
     first = _sharer_of(tl.cast(tile, tl.int64) * cut.tail, cut)
     last = _sharer_of((tl.cast(tile, tl.int64) + 1) * cut.tail - 1, cut)
-    return cut.heads + tl.where(cut.sharers > 0, last - first + 1, 0).to(tl.int32)
+    return cut.heads + tl.cast(tl.where(cut.sharers > 0, last - first + 1, 0), tl.int32)
