@@ -13,7 +13,6 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from ...conv2d_weight.parts.walk import count_pieces, piece_of
-from ...language.epilogue import rounded
 from ...language.renamed import barrier, copy_async, load_box
 
 AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
@@ -204,7 +203,7 @@ def _store(acc, bias, out, position, filter, g, tile):
             if tile.PIXELS_INSIDE
             else gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
         )
-        values = gl.convert_layout(rounded(acc, out.ptr.dtype.element_ty), LAYOUT)
+        values = gl.convert_layout(acc.to(out.ptr.dtype.element_ty), LAYOUT)
         pixel = position + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
         k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
         n = pixel // g.Q // g.P
