@@ -166,6 +166,7 @@ WANTED = {  # by designs that are for some geometries
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
+    "warp_specialized": {"groups": ONE, "c": among(1, 2, 3, 8, 33), "dtype": among(torch.float16)},
 }
 
 
@@ -214,14 +215,14 @@ def conv2d(draw, design=None):
 
 
 @st.composite
-def gradient(draw, op):
+def gradient(draw, op, design=None):
     """The gradient of a convolution with respect to its input, weight or bias."""
-    image, weight, options, dtype = draw(convolution())
+    image, weight, options, dtype = draw(convolution(design))
     result = prepare("conv2d", *(torch.empty(shape, device="meta") for shape in (image, weight)), **options).result.shape
     grad_output = draw(operand(tuple(result), dtype))
     if op == "conv2d_bias":
         return Example(op, (grad_output,), {}, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
-    options |= draw(precision(dtype))
+    options |= draw(precision(dtype, design))
     if op == "conv2d_weight":
         operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
     else:  # beside an infinite weight the zeros around grad_output are NaN, where torch has none
@@ -251,7 +252,7 @@ def calls_of(library, op, design, device):
     if op == "conv2d":
         return conv2d(design)
     if op not in ("gemm", "matmul"):
-        return CALLS[op]
+        return gradient(op, design) if design in WANTED else CALLS[op]
     (chosen,) = (d for d in library.designs(op) if d.name == design)
     matrix, target = torch.empty(16, 16, device="meta"), library.target(torch.device(device))
 

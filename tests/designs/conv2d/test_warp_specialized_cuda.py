@@ -83,19 +83,19 @@ def test_bf16_and_every_tile(device):
 
 
 @pytest.mark.parametrize(
-    "tile, channels, form",
+    "tile, channels, filters, form",
     [
-        (SMALL | {"BLOCKS": 6, "SHARES": True}, 72, (6, 1, 2)),
-        (SMALL | {"BLOCKS": 6, "SHARES": False}, 72, (7, 0, 0)),
-        (SMALL | {"BLOCKS": 64, "SHARES": True}, 112, (0, 7, 14)),
-        (PAIR | {"BLOCKS": 6, "SHARES": True}, 72, (0, 2, 3)),
-        (PAIR | {"BLOCKS": 64, "SHARES": True}, 112, (0, 2, 4)),
-        (ALONE | {"BLOCKS": 6, "SHARES": True}, 72, (0, 4, 6)),
+        (SMALL | {"BLOCKS": 6, "SHARES": True}, 72, 8, (6, 1, 2)),
+        (SMALL | {"BLOCKS": 6, "SHARES": False}, 72, 136, (14, 0, 0)),
+        (SMALL | {"BLOCKS": 64, "SHARES": True}, 112, 8, (0, 7, 14)),
+        (PAIR | {"BLOCKS": 6, "SHARES": True}, 72, 8, (0, 2, 3)),
+        (PAIR | {"BLOCKS": 64, "SHARES": True}, 112, 8, (0, 2, 4)),
+        (ALONE | {"BLOCKS": 6, "SHARES": True}, 72, 8, (0, 4, 6)),
     ],
 )
-def test_pieces(tile, channels, form, monkeypatch):
-    """7 tiles of 8 slices, or 2 of a cluster: the same bits in any order of threads."""
-    args, options = operands(((1, channels, 21, 21), (8, channels, 2, 2), {}))
+def test_pieces(tile, channels, filters, form, monkeypatch):
+    """7 tiles of 8 slices, or 2 of a cluster, for up to 64 filters: the same bits in any order of threads."""
+    args, options = operands(((1, channels, 21, 21), (filters, channels, 2, 2), {}))
     assert cut(prepare("conv2d", *args, **options).problem, {"CLUSTER": 1} | tile) == form
     results = []
     for order in ("", "1", "2"):
