@@ -15,8 +15,8 @@
 // to a workspace, and the last warpgroup to arrive adds them up in the order of positions: the same bits every time, in one
 // launch.
 //
-// BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is 64 positions (STAGES of
-// them), 48 KB of 128 x 256, for products of 1024 clocks.
+// BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is 64 positions (STAGES
+// of them), 48 KB of 128 x 256, for products of 1024 clocks.
 // Mirrors tritonkernels/conv2d_weight/warp_specialized.py.
 #pragma once
 #include "../common/overlap.cuh"
@@ -92,7 +92,8 @@ template <class Block> struct TileAt {
 
 // One thread, which requests the slices of all pieces. Boxes without a row or column of the weight are left out: what is in their
 // place is multiplied, but not stored.
-template <class Block> __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args, const Memory<Block>& memory) {
+template <class Block>
+__device__ __forceinline__ void produce(const Arguments<typename Block::T>& args, const Memory<Block>& memory) {
     const Geometry& g = args.g;
     Ring<Block::STAGES> ring;
     const conv2d::Position step(BOX, g.P, g.Q);  // from a slice to the next, where nothing is carried
@@ -133,8 +134,8 @@ template <class Block> __device__ __forceinline__ void produce(const Arguments<t
 
 // A warp's sums of 16 rows from `row` on, and a consumer's units from `first_unit` on.
 template <class Block, class Sums>
-__device__ __forceinline__ void store(const Sums& sums, const Arguments<typename Block::T>& args, const TileAt<Block>& tile, int row,
-                                      int first_unit) {
+__device__ __forceinline__ void store(const Sums& sums, const Arguments<typename Block::T>& args, const TileAt<Block>& tile,
+                                      int row, int first_unit) {
     const Geometry& g = args.g;
     const FiltersStrides& stride = args.stride;
 #pragma unroll
@@ -149,9 +150,11 @@ __device__ __forceinline__ void store(const Sums& sums, const Arguments<typename
 }
 
 // A warpgroup, which multiplies its part of the block's tiles.
-template <class Block> __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args, const Memory<Block>& memory) {
+template <class Block>
+__device__ __forceinline__ void consume(const Arguments<typename Block::T>& args, const Memory<Block>& memory) {
     constexpr int BLOCKS = Block::BLOCKS, TILES = Block::TILES;
-    const int consumer = own_warpgroup(), down = consumer / Block::ACROSS * BLOCKS, across = consumer % Block::ACROSS * Block::OWN_UNITS;
+    const int consumer = own_warpgroup(), down = consumer / Block::ACROSS * BLOCKS;
+    const int across = consumer % Block::ACROSS * Block::OWN_UNITS;
     const typename Block::Products products{wgmma_descriptor(shared_address(memory.left + down * BOX_BYTES), BOX_BYTES),
                                             wgmma_descriptor(shared_address(memory.right + across * BOX_BYTES), BOX_BYTES)};
     const auto give_back = [&](int stage) {

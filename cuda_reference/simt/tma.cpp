@@ -35,7 +35,8 @@ static void count_down(Block& block, uint64_t* place, int bytes) {
 
 // Columns of a row in memory, zeros where there are none.
 template <class Tensor>
-static void read_line(const Tensor& tensor, unsigned char (&line)[128], bool inside, int64_t row_offset, int column, int64_t columns) {
+static void read_line(const Tensor& tensor, unsigned char (&line)[128], bool inside, int64_t row_offset, int column,
+                      int64_t columns) {
     const int size = int(tensor.element_bytes);
     const int64_t first = std::max(0, -column), last = std::min<int64_t>(tensor.box[1], columns - column);
     std::memset(line, 0, sizeof line);

@@ -48,7 +48,8 @@ template <class Compute> __device__ __forceinline__ void for_pieces(const Cut& c
 __device__ __forceinline__ Part part_of(const Cut& cut, const Piece& piece) {
     if (cut.sharers == 0) return {piece.first / cut.head, cut.heads, cut.heads};
     const Sharers sharers = cut.tails().sharers_of(piece.tile - cut.whole, cut.tail());
-    const int sharer = int(blockIdx.x) - cut.left() * cut.heads, own = sharer < 0 ? piece.first / cut.head : sharer - sharers.first + cut.heads;
+    const int sharer = int(blockIdx.x) - cut.left() * cut.heads;
+    const int own = sharer < 0 ? piece.first / cut.head : sharer - sharers.first + cut.heads;
     return {own, cut.heads + sharers.last - sharers.first + 1, cut.heads + 2};
 }
 
