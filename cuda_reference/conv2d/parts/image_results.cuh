@@ -65,7 +65,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         const int row = threadIdx.x % 32 / 8, tile = threadIdx.x % 8;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            if (const int left = filters - filter - tile * 8; at[i] >= 0 && tile < SOME && left > 0) {
+            if (const int left = filters - filter - tile * 8; at[i] >= 0 && tile < SOME) {
                 const T* const run = reinterpret_cast<const T*>(Box::place(box, row + i * 4, tile * 16));
                 T* const to = out + at[i] + filter + tile * 8;
                 if (left >= 8 && reinterpret_cast<uintptr_t>(to) % 16 == 0)

@@ -86,7 +86,7 @@ def test_bf16_and_every_tile(device):
     "tile, channels, filters, form",
     [
         (SMALL | {"BLOCKS": 6, "SHARES": True}, 72, 8, (6, 1, 2)),
-        (SMALL | {"BLOCKS": 6, "SHARES": False}, 72, 136, (14, 0, 0)),
+        (PAIR | {"BLOCKS": 6, "SHARES": False}, 72, 136, (4, 0, 0)),
         (SMALL | {"BLOCKS": 64, "SHARES": True}, 112, 8, (0, 7, 14)),
         (PAIR | {"BLOCKS": 6, "SHARES": True}, 72, 8, (0, 2, 3)),
         (PAIR | {"BLOCKS": 64, "SHARES": True}, 112, 8, (0, 2, 4)),
@@ -132,10 +132,14 @@ def test_layouts_of_the_result():
     assert all(torch.equal(result, results[0]) for result in results)
 
 
-def test_planes_of_an_odd_size():
-    """Pairs begin with the first position in every other plane, and images within a box are no neighbours."""
-    for image in ((3, 8, 5, 5), (1, 8, 9, 15), (2, 8, 64, 1)):
-        check(*operands((image, (24, 8, 1, 1), {}), torch.clone), SMALL)
+@pytest.mark.parametrize("image", [(3, 8, 5, 5), (1, 8, 9, 15), (2, 8, 8, 16)])
+def test_planes(image, monkeypatch):
+    """Of an odd size: pairs begin with the first position in every other one, and images within a box are no neighbours. Or of
+    words of 16 bytes."""
+    args, options = operands((image, (72, 8, 1, 1), {}), torch.clone)
+    for order in ("", "1", "2"):
+        monkeypatch.setenv("SIMT_ORDER", order)
+        check(args, options, SMALL)
 
 
 @on_devices

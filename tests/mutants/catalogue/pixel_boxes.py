@@ -1,11 +1,11 @@
-"""Broken CUDA kernels of conv2d: warp_specialized, whose inputs are boxes of pixels."""
+"""Broken kernels of conv2d: warp_specialized, whose inputs are boxes of pixels, of both packages."""
 
 from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
-        "test_warp_specialized_cuda and cpu and test_sizes",
+        "conv2d and test_warp_specialized_cuda and cpu and test_sizes",
         ("every tap the first one's pixels", "(unsigned short)(s * g.dilation_w)", "0"),
         ("every tap the first one's filters", "tile.filter, channel, tap, Cluster", "tile.filter, channel, 0, Cluster"),
         ("no next row of taps", "if (s == g.S) s = 0, ++r;", ""),
@@ -21,13 +21,9 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
-        "test_warp_specialized_cuda and (test_pieces or test_bf16_and_every_tile and cpu)",
+        "conv2d and test_warp_specialized_cuda and (test_pieces or test_bf16_and_every_tile and cpu)",
         ("a piece from the first tap on", "int tap = piece.first / chunks,", "int tap = 0,"),
-        (
-            "biases overwritten while they are read",
-            "            warpgroup_barrier();  // all have read those of the tile before\n",
-            "",
-        ),
+        ("biases read before they are there", "bias.share();\n            warpgroup_barrier();", "bias.share();"),
         (
             "halves counted from the first slice of a piece",
             "piece.count, piece.first % chunks, chunks",
@@ -41,19 +37,18 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/slice_products.cuh",
-        "test_warp_specialized_cuda and cpu and test_sizes",
+        "conv2d and test_warp_specialized_cuda and cpu and test_sizes",
         ("every slice a half", "min(left, period - 1 - first)", "0"),
     ),
     *of(
         "cuda_reference/conv2d/parts/image_results.cuh",
-        "test_warp_specialized_cuda and (cpu and test_sizes or test_planes or test_layouts)",
-        ("a box overwritten while it is written out", "            }\n        __syncwarp();\n", "            }\n"),
+        "conv2d and test_warp_specialized_cuda and (cpu and test_sizes or test_planes)",
         (
             "a box written out before it is full",
             "        Box::fill(box, results, 0);\n        __syncwarp();\n",
             "        Box::fill(box, results, 0);\n",
         ),
-        ("filters behind the last", "tile < SOME && left > 0)", "tile < SOME)"),
+        ("filters behind the last", "c < min(left, 8); ++c) to[c]", "c < 8; ++c) to[c]"),
         ("positions behind the last", "if (position >= positions) return -1;", ""),
         (
             "planes before they are there",
@@ -65,7 +60,29 @@ MUTANTS = [
             "const bool in_a_row = at[0] == first + lane * 2 && at[1] == at[0] + 1;",
             "const bool in_a_row = true;",
         ),
-        ("pairs across words", "&& reinterpret_cast<uintptr_t>(to[0]) % sizeof(unsigned) == 0;", ";"),
         ("pairs of positions that are apart", "exists[1] && to[1] == to[0] + 1 &&", "exists[1] &&"),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/pixel_boxes.py",
+        "conv2d and test_warp_specialized and not cuda and (sizes or pieces or layouts)",
+        ("a place filled before it is empty", "mbarrier.wait(ring.empty.index(at), phase ^ 1)", "pass"),
+        (
+            "a slice published as it is requested",
+            "_publish(ring, at, AHEAD, slices, STAGES)\n            slices",
+            "_publish(ring, at, 0, slices, STAGES)\n            slices",
+        ),
+        (
+            "the last slices never published",
+            "        async_copy.wait_group(AHEAD - 1 - left)\n        _publish(ring, at, AHEAD - left, slices, STAGES)",
+            "        pass",
+        ),
+        ("copies not waited for", "async_copy.wait_group(AHEAD)", "async_copy.wait_group(AHEAD + 1)"),
+        ("a slice given back too early", "ring.empty.index(before), pred=i > 0)", "ring.empty.index(at), pred=True)"),
+        ("right edge of the image unmasked", " & _is_below(w + right, g.W)", ""),
+        ("channels behind the last", "c + columns // 8 * 8 < g.C", "c + columns // 8 * 8 < g.C + 64"),
+        ("a tap's rows in columns", "_wide(right, WIDE) * input.w + c", "_wide(right, WIDE) * input.h + c"),
+        ("every tap the first one's filters", "[tap, filter, c]", "[0, filter, c]"),
+        ("words beyond the last filter", "(k // 8 * 8 < g.K)", "(k // 8 * 8 < g.K + 8)"),
+        ("no bias", "mask=k < g.K, other=0).to(gl.float32)[None, :]", "mask=k < 0, other=0).to(gl.float32)[None, :]"),
     ),
 ]
