@@ -166,7 +166,7 @@ WANTED = {  # by designs that are for some geometries
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
-    "warp_specialized": {"groups": ONE, "c": among(1, 2, 3, 8, 33), "dtype": among(torch.float16)},
+    "warp_specialized": {"groups": ONE, "c": among(1, 2, 3, 8, 33), "dtype": among(torch.float16, torch.bfloat16)},
 }
 
 
@@ -251,8 +251,10 @@ def calls_of(library, op, design, device):
     """Calls that the design accepts on the device, with few exceptions, such as no products or too many taps."""
     if op == "conv2d":
         return conv2d(design)
+    if op == "conv2d_weight":
+        return gradient(op, design)
     if op not in ("gemm", "matmul"):
-        return gradient(op, design) if design in WANTED else CALLS[op]
+        return CALLS[op]
     (chosen,) = (d for d in library.designs(op) if d.name == design)
     matrix, target = torch.empty(16, 16, device="meta"), library.target(torch.device(device))
 
