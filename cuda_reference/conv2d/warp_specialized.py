@@ -6,9 +6,10 @@ from tritonkernels.design import Design
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
-from ..launch import Kernel, PixelMap, TensorMap, ceil_div, configs_of
+from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from ..matmul.persistent import resident
 from .parts.operands import TYPES, arguments
+from .parts.pixel_boxes import beyond_maps, map_of_inputs
 from .parts.taps import are_in_chunks
 
 DEPTH, ROW_BYTES = 64, 128  # channels of a slice, and their bytes
@@ -54,23 +55,7 @@ def refuses(problem, target):
         return "TMA describes no empty operand, and there is nothing to add up"
     if problem.n * problem.p * problem.q > MOST_POSITIONS:
         return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
-    for first, last, step, reach in _axes(problem):
-        if step > 8 or first < -128 or not -128 <= last <= 127 or reach > 254:
-            return "TMA takes strides up to 8, padding up to 128 and taps up to 254 apart"
-    return None
-
-
-def _axes(problem):
-    """Along H and W: the corners of the positions' inputs, from the first pixel and the last one; the step; the taps' reach."""
-    for size, positions, taps, step, padding, apart in zip(
-        (problem.h, problem.w),
-        (problem.p, problem.q),
-        (problem.r, problem.s),
-        problem.stride,
-        problem.padding,
-        problem.dilation,
-    ):
-        yield -padding, (positions - 1) * step + 1 - padding - size, step, (taps - 1) * apart
+    return beyond_maps(problem)
 
 
 def configs(problem, target):
@@ -118,9 +103,8 @@ def launches(problem, config, input, weight, bias, out):
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
         arrivals = counters((2 * sharers + left) * cluster * consumers, out)
-    first, last, steps, _ = zip(*_axes(problem))
     taps = filters.permute(2, 3, 0, 1).flatten(0, 1)
-    maps = PixelMap(input, (config["BM"], DEPTH), first, last, steps), TensorMap(taps, (config["BN"] // cluster, DEPTH))
+    maps = map_of_inputs(problem, input, (config["BM"], DEPTH)), TensorMap(taps, (config["BN"] // cluster, DEPTH))
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
     yield _KERNEL.launch(

@@ -51,11 +51,6 @@ MUTANTS = [
         ("filters behind the last", "c < min(left, 8); ++c) to[c]", "c < 8; ++c) to[c]"),
         ("positions behind the last", "if (position >= positions) return -1;", ""),
         (
-            "planes before they are there",
-            "        }\n        warpgroup_barrier();\n        constexpr",
-            "        }\n        constexpr",
-        ),
-        (
             "images in a row without a gap",
             "const bool in_a_row = at[0] == first + lane * 2 && at[1] == at[0] + 1;",
             "const bool in_a_row = true;",
