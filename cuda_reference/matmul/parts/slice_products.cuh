@@ -8,8 +8,6 @@
 // clocks of products, a third. Therefore descriptors are in uniform registers (own_warpgroup in wgmma.cuh), threads know whom
 // they tell (cluster.cuh), and the loop has four slices a round.
 #pragma once
-#include <type_traits>
-
 #include "../../common/index.cuh"
 #include "../../common/mbarrier.cuh"
 #include "../../common/wgmma.cuh"
@@ -54,15 +52,7 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
     __device__ __forceinline__ int multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back,
                                             const AllStarted& all_started) const {
         int last = 0;  // the stage that the wgmmas in flight read
-        // Starts the products of a slice, and waits for those of the slice before
-        const auto next = [&](Sums& into, int slice) {
-            mbarrier_wait(full + ring.stage, ring.parity);
-            start(into, ring.stage);
-            wgmma_wait<1>();
-            if (slice > 0) give_back(last);
-            last = ring.stage;
-            ring.advance();
-        };
+        const auto next = [&](Sums& into, int slice) { this->next<STEPS>(into, slice == 0, last, ring, full, give_back); };
         if constexpr (!PROMOTES) {
 #pragma unroll 4
             for (int slice = 0; slice < count; ++slice) next(sum, slice);
@@ -100,21 +90,13 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
                                                          const GiveBack& give_back) const {
         static_assert(!PROMOTES, "one sum");
         int last = -1;
-        const auto next = [&](auto steps) {
-            mbarrier_wait(full + ring.stage, ring.parity);
-            start<decltype(steps)::value>(sum, ring.stage);
-            wgmma_wait<1>();
-            if (last >= 0) give_back(last);
-            last = ring.stage;
-            ring.advance();
-        };
 #pragma unroll 1
         for (int left = count; left > 0; first = 0) {
             const int whole = min(left, period - 1 - first);
 #pragma unroll 1
-            for (int slice = 0; slice < whole; ++slice) next(std::integral_constant<int, STEPS>());
+            for (int slice = 0; slice < whole; ++slice) next<STEPS>(sum, last < 0, last, ring, full, give_back);
             left -= whole;
-            if (left > 0) next(std::integral_constant<int, STEPS / 2>());
+            if (left > 0) next<STEPS / 2>(sum, last < 0, last, ring, full, give_back);
             --left;
         }
         wgmma_wait<0>();
@@ -122,8 +104,19 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
     }
 
   private:
-    // COUNT steps of a slice.
-    template <int COUNT = STEPS> __device__ __forceinline__ void start(Sums& into, int stage) const {
+    // Starts COUNT steps of a slice, and waits for the slice before, whose stage is `last`.
+    template <int COUNT, class Ring, class GiveBack>
+    __device__ __forceinline__ void next(Sums& into, bool is_first, int& last, Ring& ring, uint64_t* full,
+                                         const GiveBack& give_back) const {
+        mbarrier_wait(full + ring.stage, ring.parity);
+        start<COUNT>(into, ring.stage);
+        wgmma_wait<1>();
+        if (!is_first) give_back(last);
+        last = ring.stage;
+        ring.advance();
+    }
+
+    template <int COUNT> __device__ __forceinline__ void start(Sums& into, int stage) const {
         const uint64_t left = first_left + stage * (Left::BYTES >> 4), right = first_right + stage * (Right::BYTES >> 4);
         wgmma_fence();
 #pragma unroll
