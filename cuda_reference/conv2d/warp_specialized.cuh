@@ -111,7 +111,7 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
     walk.template for_pieces<Cluster::SIZE>([&](const Piece& piece) {
         const TileAt<Block> tile(g, piece.tile);
         const Position at(tile.position, g.P, g.Q);
-        const Pixel pixel{at.image, at.p * g.step_h - g.padding_h, at.q * g.step_w - g.padding_w};
+        const ::Pixel pixel{at.image, at.p * g.step_h - g.padding_h, at.q * g.step_w - g.padding_w};
         int tap = piece.first / chunks, channel = (piece.first - tap * chunks) * Block::DEPTH, r = tap / g.S, s = tap - r * g.S;
 #pragma unroll 1
         for (int slice = 0; slice < piece.count; ++slice) {

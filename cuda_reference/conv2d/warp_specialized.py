@@ -1,7 +1,6 @@
 """conv2d, warp_specialized: the configs, tensor maps and launches of warp_specialized.cuh."""
 
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
-from tritonkernels.conv2d.parts.work import rewritten
 from tritonkernels.design import Design
 from tritonkernels.workspace import counters, partial_sums
 
@@ -88,15 +87,18 @@ def _suits(images, channels):
     return are_in_chunks(images, channels) and all(images.stride(dim) > 0 or images.shape[dim] == 1 for dim in (0, 2, 3))
 
 
-def _suits_as_matrices(filters, channels):
-    """Whether it can, and its taps are evenly spaced."""
+def _are_matrices(filters, channels):
+    """Whether TMA can read them as a matrix for each tap."""
     _, _, r, s = filters.shape
-    return _suits(filters, channels) and (1 in (r, s) or filters.stride(2) == s * filters.stride(3))
+    apart = [filters.stride(dim) for dim in (0, 2, 3) if filters.shape[dim] > 1]
+    are_chunks = channels % 8 == 0 and filters.stride(1) == 1 and filters.data_ptr() % 16 == 0
+    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
+    return are_chunks and evenly and all(stride > 0 and stride % 8 == 0 for stride in apart)
 
 
 def launches(problem, config, input, weight, bias, out):
     input, copies = in_chunks(input, 1, _suits)
-    filters, packs = in_chunks(weight, 1, _suits_as_matrices)
+    filters, packs = in_chunks(weight, 1, _are_matrices)
     yield from copies + packs
     whole, left, sharers = cut(problem, config)
     cluster, consumers, parts, arrivals = config["CLUSTER"], config["CONSUMERS"], None, None
@@ -149,11 +151,9 @@ def work(problem, config, target):
 
 def _packed(problem):
     """The Work of a copy of the filters, if they lie as the problem says."""
-    taps = problem.r * problem.s
-    if problem.c % 8 == 0 and (problem.channels_last or taps == 1):
+    if problem.r * problem.s == 1 and problem.c % 8 == 0:
         return ()
-    elements = problem.k * taps * problem.c
-    return (rewritten(ceil_div(elements, 4096), 256, 2 * elements * problem.dtype.itemsize),)
+    return copied(problem, problem.k * problem.r * problem.s, problem.c)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -38,7 +38,6 @@ from ..problem import LARGEST_TILE
 from ..workspace import partial_sums
 from .parts.operands import Geometry
 from .parts.pixel_boxes import Ring, Tile, consume, produce
-from .parts.work import rewritten
 
 DEPTH, CONSUMERS = 64, 2  # channels of a slice
 TILES = (  # positions, filters, STAGES: what fits in shared memory with the store of a result
@@ -183,7 +182,7 @@ def work(problem, config, target):
     results = problem.outputs * problem.dtype.itemsize / programs
     main = Work(
         programs,
-        128 * (CONSUMERS + 1),
+        128 * CONSUMERS,
         2.0 * bm * bn * DEPTH * longest,
         problem.precision,
         longest * (bm + bn) * 2 * DEPTH + (4 * bm * bn if shared else 0) + results,
@@ -203,11 +202,9 @@ def work(problem, config, target):
 
 def _packed(problem):
     """The Work of a copy of the filters, if they lie as the problem says."""
-    taps = problem.r * problem.s
-    if problem.c % 8 == 0 and (problem.channels_last or taps == 1):
+    if problem.r * problem.s == 1 and problem.c % 8 == 0:
         return ()
-    elements = problem.k * taps * problem.c
-    return (rewritten(ceil_div(elements, 4096), 256, 2 * elements * problem.dtype.itemsize),)
+    return copied(problem, problem.k * problem.r * problem.s, problem.c)
 
 
 def _added(problem, share, sums):
