@@ -65,7 +65,10 @@ class Shared(NamedTuple):
         return Shared(self.values[int(place)])
 
     def _reinterpret(self, dtype, shape, layout):
-        """Matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of columns lie."""
+        """Parts of boxes' rows; or matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of
+        columns lie."""
+        if shape[-1] == self.values.shape[-1]:
+            return Shared(self.values.reshape(shape))
         count = len(self.values) // shape[0]
         return Shared([Joined(self.values[i * count : (i + 1) * count]) for i in range(shape[0])])
 

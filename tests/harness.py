@@ -68,11 +68,14 @@ SMALL = {  # a problem of each operation
 }
 
 
+CONVOLVED = torch.float32, torch.float16  # the first of these that a design takes is what shared tests have
+
+
 @functools.cache
 def taken(library, op, design):
     """(dtype, options) of a kind of call that the design takes, given a GPU: the first of cases.PRECISIONS and those after."""
     chosen = {d.name: d for d in library.designs(op)}[design]
-    others = [(torch.float32, {}), (torch.float16, {})]
+    others = [(dtype, {}) for dtype in CONVOLVED]
     kinds = cases.PRECISIONS + cases.MORE_PRECISIONS if op == "matmul" else others
     for dtype, options in kinds:
         shapes, _ = suited(library, op, design, SMALL[op])
@@ -101,9 +104,10 @@ def suited(library, op, design, shapes, **options):
     calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}), (one_channel, {}))
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
     for suiting, asked in calls:
-        problem = prepare(op, *built(suiting, functools.partial(torch.empty, device="meta")), **asked).problem
-        if refuses(problem, Target.named("h200")) is None:
-            return suiting, asked
+        for dtype in CONVOLVED:
+            make = functools.partial(torch.empty, device="meta", dtype=dtype)
+            if refuses(prepare(op, *built(suiting, make), **asked).problem, Target.named("h200")) is None:
+                return suiting, asked
     raise AssertionError(f"{design} takes none of these calls: {calls}")
 
 

@@ -6,6 +6,7 @@ from tritonkernels.operations.conv2d_weight.pieces import SLICE, cut
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d.parts.operands import TYPES, sizes
+from ..conv2d.parts.pixel_boxes import beyond_maps, map_of_inputs
 from ..conv2d.parts.taps import are_in_chunks
 from ..launch import Kernel, PixelMap, ceil_div, configs_of
 from .parts.channels_last import copied, in_chunks
@@ -39,23 +40,7 @@ def refuses(problem, target):
         return "TMA describes no empty operand, and there is nothing to add up"
     if problem.terms >= 2**31 - SLICE:
         return f"TMA counts positions in 32 bits, and there are {problem.terms}"
-    for first, last, step, reach in _axes(problem):
-        if step > 8 or first < -128 or not -128 <= last <= 127 or reach > 254:
-            return "TMA takes strides up to 8, padding up to 128 and taps up to 254 apart"
-    return None
-
-
-def _axes(problem):
-    """Along H and W: the corners of the positions' inputs, from the first pixel and the last one; the step; the taps' reach."""
-    for size, positions, taps, step, padding, apart in zip(
-        (problem.h, problem.w),
-        (problem.p, problem.q),
-        (problem.r, problem.s),
-        problem.stride,
-        problem.padding,
-        problem.dilation,
-    ):
-        yield -padding, (positions - 1) * step + 1 - padding - size, step, (taps - 1) * apart
+    return beyond_maps(problem)
 
 
 def configs(problem, target):
@@ -84,8 +69,7 @@ def launches(problem, config, input, grad_output, out):
     if share.left and share.parts > 1:
         parts = partial_sums(share.left * share.parts, config["BM"] * config["BN"], out)
         arrivals = counters(share.left * (1 + ceil_div(share.parts, GROUP)) * CONSUMERS, out)
-    first, last, steps, _ = zip(*_axes(problem))
-    maps = PixelMap(grad_output, (SLICE, BOX)), PixelMap(input, (SLICE, BOX), first, last, steps)
+    maps = PixelMap(grad_output, (SLICE, BOX)), map_of_inputs(problem, input, (SLICE, BOX))
     numbers = {name: config[name] for name in ("BM", "BN", "STAGES")}
     yield _KERNEL.launch(
         {"ELEMENT": TYPES[problem.dtype], **numbers},

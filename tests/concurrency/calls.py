@@ -33,6 +33,7 @@ def calls(op):
             ((random(1, 3, 9, 21).to(memory_format=torch.channels_last), random(9, 3, 3, 3)), {"stride": (2, 1)}),
             ((random(2, 5, 7, 9), random(6, 5, 1, 1), random(6)), {}),
             ((channels_last(random(2, 8, 9, 7)), random(8, 1, 3, 3), random(8)), {"groups": 8, "padding": 1}),
+            ((channels_last(random(2, 40, 9, 7, **half)), random(10, 40, 3, 3, **half), random(10, **half)), {"padding": 1}),
         ],
         "conv2d_input": [
             (((2, 4, 7, 17), random(6, 2, 3, 2), random(2, 6, 7, 18)), {"padding": 1, "groups": 2}),

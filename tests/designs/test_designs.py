@@ -236,7 +236,8 @@ def test_conv2d_layouts(library, op, design, device, layout):
 def test_conv2d_returns_the_memory_format_of_its_input(library, op, design, device):
     available_on(library, device)
     (image, filters), options = suited(library, op, design, ((2, 3, 9, 8), (4, 3, 3, 2)))
-    input, weight = random(*image, device=device), random(*filters, device=device)
+    dtype, _ = taken(library, op, design)
+    input, weight = (random(*shape, dtype=dtype, device=device) for shape in (image, filters))
     for x in (input, input.to(memory_format=torch.channels_last)):
         call = prepare(op, x, weight, **options)
         result = library.run(call, design)
@@ -390,7 +391,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
     args, kwargs = {
         "gemm": ((random(70, 37), random(37, cols), random(70, cols)), {"beta": 0.5}),
         "gemv": ((random(37, 1100), random(1100), random(37)), {"beta": 0.5}),
-        "conv2d": (tuple(random(*shape) for shape in image), kept),
+        "conv2d": (tuple(random(*shape, dtype=dtype) for shape in image), kept),
         "conv2d_input": (
             ((1, 4, 9, 37), random(34, 2, 2, 3), random(1, 34, 5, 37)),
             {"groups": 2, "padding": 1, "stride": (2, 1)},

@@ -91,6 +91,14 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
     ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
+    ("conv2d/warp_specialized.cuh", "conv2d::warp_specialized<__half, 64, 128, 2, 8, 1, true, false>"): (
+        "6conv2d16warp_specialized",
+        [BARRIERS, ARRIVAL],
+    ),
+    ("conv2d_weight/warp_specialized.cuh", "conv2d_weight::warp_specialized<__half, 64, 128, 8>"): (
+        "13conv2d_weight16warp_specialized",
+        [BARRIERS, ARRIVAL],
+    ),
     ("conv2d_weight/parts/tensor_cores.cuh", "conv2d_weight::tensor_cores<__half, true, 64, 64, 64, 16, 64, 4>"): (
         "tensor_cores",
         [SLICES],
@@ -190,9 +198,10 @@ def test_fences_of_lessons(header):
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
         r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
+        r"|using Walk = (?:\w+::)?SharedTiles<"
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
-    parts = ("slices", "products", "out_boxes", "swapped", "block_memory", "boxed_result")
+    parts = ("slices", "products", "sums_of_others", "out_boxes", "swapped", "block_memory", "boxed_result")
     shared = {CUDA / f"common/{name}.cuh" for name in ("add_splits", "last_to_arrive", "mbarrier", "tma")}
     shared |= {CUDA / f"matmul/parts/{name}.cuh" for name in parts}
     assert files - shared == {CUDA / header for header in (*LESSONS, *(header for header, _ in REQUIRED))}

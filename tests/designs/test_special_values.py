@@ -25,7 +25,7 @@ from tritonkernels.numerics import reference
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
-IEEE = designs("gemm", "gemv", "conv2d")
+IEEE = [of for of in designs("gemm", "gemv", "conv2d") if taken(*of.values)[0] == torch.float32]
 SHAPES = {  # the gradients of conv2d have tests of their own
     "gemm": ((9, 40), (40, 11)),
     "gemv": ((9, 40), (40,)),

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests import cases
-from tests.harness import DEVICES, SMALL, available_on, built, designs, gradient_call, prepare, sentinel
+from tests.harness import DEVICES, SMALL, available_on, built, designs, gradient_call, prepare, sentinel, taken
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
@@ -55,9 +55,12 @@ THREE_TAPS = {
     "one filter a channel",
 }
 ONE_FILTER = {"one pixel", "one filter a channel", "one filter an odd channel"}
+GROUPED = {"groups", "depthwise", "one filter a channel", "one filter an odd channel"}
+EMPTY = {"no images", "no output channels"}
 GEOMETRIES = {  # that designs of conv2d do not take
     "cuda_reference": {
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
+        "warp_specialized": GROUPED | EMPTY | {"halo beyond shared memory"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
@@ -66,6 +69,7 @@ GEOMETRIES = {  # that designs of conv2d do not take
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
         "register_blocked": {"large filter"},
         "grouped": {"large filter", "halo beyond shared memory"},
+        "warp_specialized": GROUPED | EMPTY,
         "matmul.pipelined": cases.CONVOLUTIONS.keys() - ONE_TAP,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
@@ -97,7 +101,8 @@ def test_the_designs_that_do_not_have_float64(library, op, design):
 
 @pytest.mark.parametrize("library, op, design", designs("conv2d", compiled=True))
 def test_the_geometries_that_conv2d_s_designs_do_not_take(library, op, design):
-    calls = {name: (empty(*image), empty(*weight), o) for name, (image, weight, o) in cases.CONVOLUTIONS.items()}
+    make = functools.partial(empty, dtype=taken(library, op, design)[0])
+    calls = {name: (make(*image), make(*weight), o) for name, (image, weight, o) in cases.CONVOLUTIONS.items()}
     found = {name for name, (x, w, options) in calls.items() if refused(library, op, design, x, w, **options)}
     assert found == GEOMETRIES[library.package].get(design, set())
 

@@ -166,7 +166,7 @@ WANTED = {  # by designs that are for some geometries
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
-    "warp_specialized": {"groups": ONE, "dtype": among(torch.float16, torch.bfloat16)},
+    "warp_specialized": {"groups": ONE, "c": among(1, 2, 3, 8, 33), "dtype": among(torch.float16, torch.bfloat16)},
 }
 
 
@@ -222,7 +222,7 @@ def gradient(draw, op, design=None):
     grad_output = draw(operand(tuple(result), dtype))
     if op == "conv2d_bias":
         return Example(op, (grad_output,), {}, draw(maybe(layout(1, expanded=False))), draw(CONFIG))
-    options |= draw(precision(dtype))
+    options |= draw(precision(dtype, design))
     if op == "conv2d_weight":
         operands, rank = (draw(operand(image, dtype)), Size(weight), grad_output), 4
     else:  # with an infinite weight the zeros around grad_output are NaN, where torch has none

@@ -56,6 +56,11 @@ LADDER = (
         "conv2d: im2col, named as future work",
     ),
     Rung(
+        "warp_specialized",
+        "warps that copy pixels of a tap and filters, and warpgroups that multiply them by wgmma, for 16 bits on Hopper",
+        "CUTLASS's implicit GEMM of sm_90, forward",
+    ),
+    Rung(
         "winograd",
         "tiles of 4 x 4 or 2 x 2 outputs of a 3 x 3 filter by a quarter or half of the products, as a batch of matmuls",
         "conv2d: what cuDNN calls WINOGRAD_NONFUSED",

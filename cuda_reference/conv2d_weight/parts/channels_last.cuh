@@ -10,15 +10,18 @@ namespace conv2d_weight {
 
 constexpr int COPY_THREADS = 256, OF_PATCH = 4096;  // elements that a block copies
 
+// In a patch.
+struct Place { int pixel, column; };
+
 // A block copies COLUMNS of the channels of OF_PATCH / COLUMNS pixels, through shared memory: lanes read along the smaller stride
-// and write along channels. Rows of the patch are an odd number of words apart, so that neither has bank conflicts.
+// and write 16 bytes of channels each. Rows of the patch are an odd number of words apart, so that neither has bank conflicts.
 template <class Bits, int COLUMNS>
 __global__ void __launch_bounds__(COPY_THREADS)
 channels_last(const Bits* __restrict__ from, Bits* __restrict__ to, int64_t pixels, int H, int W, int groups, int channels,
               int pitch, ImagesStrides stride) {
     wait_for_earlier_kernels();
     constexpr int PIXELS = OF_PATCH / COLUMNS;
-    __shared__ Bits patch[PIXELS][COLUMNS + 4 / sizeof(Bits)];
+    __shared__ __align__(16) Bits patch[PIXELS][COLUMNS + 4 / sizeof(Bits)];
     __shared__ int64_t of_pixel[PIXELS], of_column[COLUMNS];  // offsets in `from`, -1 where there is none
     const int columns = groups * pitch, patches = ceil_div(columns, COLUMNS);
     const int64_t first_pixel = int64_t(blockIdx.x / patches) * PIXELS;
@@ -34,19 +37,28 @@ channels_last(const Bits* __restrict__ from, Bits* __restrict__ to, int64_t pixe
     }
     __syncthreads();  // the offsets are known
     const bool along_w = stride.w <= stride.c;
-#pragma unroll
-    for (int round = 0; round < OF_PATCH / COPY_THREADS; ++round) {
+    constexpr int ROUNDS = OF_PATCH / COPY_THREADS, CHUNK = 16 / sizeof(Bits);
+    Bits loaded[ROUNDS];
+    const auto place = [&](int round) -> Place {
         const int i = round * COPY_THREADS + threadIdx.x;
-        const int pixel = along_w ? i % PIXELS : i / COLUMNS, column = along_w ? i / PIXELS : i % COLUMNS;
-        const bool exists = of_pixel[pixel] >= 0 && of_column[column] >= 0;
-        patch[pixel][column] = exists ? from[of_pixel[pixel] + of_column[column]] : Bits(0);
+        return along_w ? Place{i % PIXELS, i / PIXELS} : Place{i / COLUMNS, i % COLUMNS};
+    };
+#pragma unroll
+    for (int round = 0; round < ROUNDS; ++round) {  // apart from the stores, so that all loads are under way together
+        const Place at = place(round);
+        const int64_t pixel = of_pixel[at.pixel], column = of_column[at.column];
+        loaded[round] = pixel >= 0 && column >= 0 ? from[pixel + column] : Bits(0);
     }
+#pragma unroll
+    for (int round = 0; round < ROUNDS; ++round) patch[place(round).pixel][place(round).column] = loaded[round];
     __syncthreads();  // the patch is complete
 #pragma unroll
-    for (int round = 0; round < OF_PATCH / COPY_THREADS; ++round) {
-        const int i = round * COPY_THREADS + threadIdx.x, pixel = i / COLUMNS, column = i % COLUMNS;
-        if (first_pixel + pixel < pixels && first_column + column < columns)
-            to[(first_pixel + pixel) * columns + first_column + column] = patch[pixel][column];
+    for (int round = 0; round < ROUNDS / CHUNK; ++round) {  // by 16 bytes
+        const int i = round * COPY_THREADS + threadIdx.x, pixel = i / (COLUMNS / CHUNK), column = i % (COLUMNS / CHUNK) * CHUNK;
+        if (first_pixel + pixel >= pixels || first_column + column >= columns) continue;
+        const auto* const words = reinterpret_cast<const unsigned*>(&patch[pixel][column]);
+        Bits* const chunk = to + (first_pixel + pixel) * columns + first_column + column;
+        *reinterpret_cast<uint4*>(chunk) = make_uint4(words[0], words[1], words[2], words[3]);
     }
 }
 

@@ -52,15 +52,7 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
     __device__ __forceinline__ int multiply(Sums& sum, int count, Ring& ring, uint64_t* full, const GiveBack& give_back,
                                             const AllStarted& all_started) const {
         int last = 0;  // the stage that the wgmmas in flight read
-        // Starts the products of a slice, and waits for those of the slice before
-        const auto next = [&](Sums& into, int slice) {
-            mbarrier_wait(full + ring.stage, ring.parity);
-            start(into, ring.stage);
-            wgmma_wait<1>();
-            if (slice > 0) give_back(last);
-            last = ring.stage;
-            ring.advance();
-        };
+        const auto next = [&](Sums& into, int slice) { this->next<STEPS>(into, slice == 0, last, ring, full, give_back); };
         if constexpr (!PROMOTES) {
 #pragma unroll 4
             for (int slice = 0; slice < count; ++slice) next(sum, slice);
@@ -91,15 +83,47 @@ template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOT
         return last;
     }
 
+    // The same where the last of every `period` slices, the first of which is the first-th of its period, has zeros after its first
+    // half: these are not multiplied. A half slice has code of its own: a branch within a slice would make its wgmmas wait.
+    template <class Ring, class GiveBack>
+    __device__ __forceinline__ void multiply_with_halves(Sums& sum, int count, int first, int period, Ring& ring, uint64_t* full,
+                                                         const GiveBack& give_back) const {
+        static_assert(!PROMOTES, "one sum");
+        int last = -1;
+#pragma unroll 1
+        for (int left = count; left > 0; first = 0) {
+            const int whole = min(left, period - 1 - first);
+#pragma unroll 1
+            for (int slice = 0; slice < whole; ++slice) next<STEPS>(sum, last < 0, last, ring, full, give_back);
+            left -= whole;
+            if (left > 0) next<STEPS / 2>(sum, last < 0, last, ring, full, give_back);
+            --left;
+        }
+        wgmma_wait<0>();
+        if (last >= 0) give_back(last);
+    }
+
   private:
-    __device__ __forceinline__ void start(Sums& into, int stage) const {
+    // Starts COUNT steps of a slice, and waits for the slice before, whose stage is `last`.
+    template <int COUNT, class Ring, class GiveBack>
+    __device__ __forceinline__ void next(Sums& into, bool is_first, int& last, Ring& ring, uint64_t* full,
+                                         const GiveBack& give_back) const {
+        mbarrier_wait(full + ring.stage, ring.parity);
+        start<COUNT>(into, ring.stage);
+        wgmma_wait<1>();
+        if (!is_first) give_back(last);
+        last = ring.stage;
+        ring.advance();
+    }
+
+    template <int COUNT> __device__ __forceinline__ void start(Sums& into, int stage) const {
         const uint64_t left = first_left + stage * (Left::BYTES >> 4), right = first_right + stage * (Right::BYTES >> 4);
         wgmma_fence();
 #pragma unroll
         for (int m = 0; m < BLOCKS; ++m)
             multiply_step<T, Left::ALONG_K, Right::ALONG_K, !PROMOTES>(into[m][0], left + (m * BLOCK_BYTES >> 4), right);
 #pragma unroll
-        for (int k = 1; k < STEPS; ++k)
+        for (int k = 1; k < COUNT; ++k)
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m)
                 multiply_step<T, Left::ALONG_K, Right::ALONG_K, true>(

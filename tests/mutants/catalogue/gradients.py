@@ -164,8 +164,8 @@ MUTANTS = [
         ("first image", "at.image * stride.n + at.p", "0 * stride.n + at.p"),
         ("barrier after the patch removed", "    __syncthreads();  // the patch is complete\n", ""),
         ("barrier after the offsets removed", "    __syncthreads();  // the offsets are known\n", ""),
-        ("pixels past the last one", "first_pixel + pixel < pixels && ", ""),
-        ("columns past the last one", " && first_column + column < columns)", ")"),
+        ("pixels past the last one", "first_pixel + pixel >= pixels || ", ""),
+        ("columns past the last one", " || first_column + column >= columns)", ")"),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/tensor_cores.py",
@@ -176,7 +176,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d_weight/parts/channels_last.py",
         "test_weight_cuda and (test_sizes or test_layouts) and fp16",
-        ("channels that are no whole chunks", "if are_in_chunks(images, channels):", "if images.stride(1) == 1:"),
+        ("channels that are no whole chunks", "if suits(images, channels):", "if images.stride(1) == 1:"),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/thin.cuh",

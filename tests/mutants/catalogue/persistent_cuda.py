@@ -39,7 +39,7 @@ MUTANTS = [
         "cuda_reference/matmul/parts/slice_products.cuh",
         "cuda and persistent and (without_a_copy or any_order or every_config)",
         ("nobody waits until a stage is full", "mbarrier_wait(full + ring.stage, ring.parity);", ""),
-        ("a stage given back while it is read", "if (slice > 0) give_back(last);", "give_back(ring.stage);"),
+        ("a stage given back while it is read", "if (!is_first) give_back(last);", "give_back(ring.stage);"),
         ("results read before the last wait", "all_started();\n            wgmma_wait<0>();", "all_started();"),
         ("A's step for B", "k * Right::STEP", "k * Left::STEP"),
     ),
@@ -51,7 +51,7 @@ MUTANTS = [
             "Left::ALONG_K, Right::ALONG_K, !PROMOTES>",
             "Left::ALONG_K, Right::ALONG_K, true>",
         ),
-        ("sums of a slice added before they are done", "            wgmma_wait<1>();\n", ""),
+        ("sums of a slice added before they are done", "        wgmma_wait<1>();\n", ""),
         ("the last of an even number of slices left out", "wgmma_wait<0>();\n                promote(sum, odd);", ""),
         (
             "the last of an odd number of slices added before it is done",

@@ -19,7 +19,7 @@ MUTANTS = [
         ("pairs pass over every second tile", "whole += gridDim.x / CLUSTER;", "whole += gridDim.x;"),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.cuh",
+        "cuda_reference/matmul/parts/shared_tiles.cuh",
         "cuda and stream_k_cuda and (edges or few_rows or order or groups or matrix_of_a_batch or half_sums)",
         ("a piece taken for a whole tile", "if (piece.count == slices) return true;", "return true;"),
         (
@@ -53,7 +53,7 @@ MUTANTS = [
         ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.cuh",
+        "cuda_reference/matmul/parts/shared_tiles.cuh",
         "cuda and stream_k_cuda and (pairs or order or groups)",
         ("both blocks of a pair in one place", "blockIdx.x % CLUSTER * CONSUMERS + threadIdx.x / 128", "threadIdx.x / 128"),
         ("every block of a pair a run of its own", "own = blockIdx.x / CLUSTER, consumer", "own = blockIdx.x, consumer"),

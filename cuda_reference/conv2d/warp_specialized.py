@@ -1,0 +1,159 @@
+"""conv2d, warp_specialized: the configs, tensor maps and launches of warp_specialized.cuh."""
+
+from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
+from tritonkernels.design import Design
+from tritonkernels.workspace import counters, partial_sums
+
+from ..conv2d_weight.parts.channels_last import copied, in_chunks
+from ..launch import Kernel, TensorMap, ceil_div, configs_of
+from ..matmul.persistent import resident
+from .parts.operands import TYPES, arguments
+from .parts.pixel_boxes import beyond_maps, map_of_inputs
+from .parts.taps import are_in_chunks
+
+DEPTH, ROW_BYTES = 64, 128  # channels of a slice, and their bytes
+MOST_POSITIONS = 2**31 - 2**10  # numbers up to the end of the last tile fit in 32 bits
+LEAST = 4  # slices of a block: fewer take less time than a part of the tile
+_NAMES = "BM BN CONSUMERS STAGES CLUSTER"
+SPACE = configs_of(
+    _NAMES,
+    (128, 256, 2, 4, 1),
+    (256, 128, 2, 4, 1),
+    (128, 192, 2, 5, 1),
+    (128, 160, 2, 5, 1),
+    (256, 96, 2, 4, 1),
+    (128, 128, 2, 6, 1),
+    (256, 64, 2, 5, 1),
+    (128, 64, 2, 8, 1),
+    (64, 256, 2, 5, 1),
+    (64, 128, 2, 8, 1),
+    (128, 256, 2, 4, 2),
+    (256, 128, 2, 4, 2),
+    (128, 192, 2, 5, 2),
+    (128, 160, 2, 5, 2),
+    (128, 128, 2, 6, 2),
+    (128, 128, 1, 3, 1),
+    (128, 96, 1, 3, 1),
+    (128, 64, 1, 4, 1),
+    (64, 128, 1, 4, 1),
+)
+_KERNEL = Kernel(
+    "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}, {HALVES}>",
+    [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
+)
+
+
+def refuses(problem, target):
+    if problem.precision not in ("fp16", "bf16"):
+        return f"its slices are 64 channels of 16 bits, and these are {problem.precision}"
+    if problem.groups > 1:
+        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
+    if target.is_gpu and target.arch != 90:
+        return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
+    if not problem.terms * problem.outputs:
+        return "TMA describes no empty operand, and there is nothing to add up"
+    if problem.n * problem.p * problem.q > MOST_POSITIONS:
+        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
+    return beyond_maps(problem)
+
+
+def configs(problem, target):
+    """Each tile, with the last wave's shared to the slice, and whole."""
+    for tile in SPACE:
+        for blocks in (resident(target, tile["CLUSTER"], 3 - tile["CONSUMERS"]),) if target.is_gpu else (6, 64):
+            for shares in (True, False):
+                yield tile | {"BLOCKS": blocks, "SHARES": shares}
+
+
+def _slices(problem):
+    return problem.r * problem.s * ceil_div(problem.c, DEPTH)
+
+
+def _has_halves(problem):
+    """Whether a tap's last slice has zeros in its second half, which are not multiplied."""
+    return 0 < problem.c % DEPTH <= DEPTH // 2
+
+
+def cut(problem, config):
+    """(whole tiles, the others, the clusters that share these), all of clusters."""
+    positions, blocks = problem.n * problem.p * problem.q, config["BLOCKS"] // config["CLUSTER"]
+    count = ceil_div(positions, config["BM"] * config["CLUSTER"]) * ceil_div(problem.k, config["BN"])
+    left = streamed(count, blocks, 1) if config["SHARES"] else 0
+    return count - left, left, min(blocks, max(left, min(left * _slices(problem) // LEAST, left * MANY)))
+
+
+def _suits(images, channels):
+    """Whether TMA can read it as it is."""
+    return are_in_chunks(images, channels) and all(images.stride(dim) > 0 or images.shape[dim] == 1 for dim in (0, 2, 3))
+
+
+def _are_matrices(filters, channels):
+    """Whether TMA can read them as a matrix for each tap."""
+    _, _, r, s = filters.shape
+    apart = [filters.stride(dim) for dim in (0, 2, 3) if filters.shape[dim] > 1]
+    are_chunks = channels % 8 == 0 and filters.stride(1) == 1 and filters.data_ptr() % 16 == 0
+    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
+    return are_chunks and evenly and all(stride > 0 and stride % 8 == 0 for stride in apart)
+
+
+def launches(problem, config, input, weight, bias, out):
+    input, copies = in_chunks(input, 1, _suits)
+    filters, packs = in_chunks(weight, 1, _are_matrices)
+    yield from copies + packs
+    whole, left, sharers = cut(problem, config)
+    cluster, consumers, parts, arrivals = config["CLUSTER"], config["CONSUMERS"], None, None
+    if left != sharers:  # a cut goes through a tile
+        parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
+        arrivals = counters((2 * sharers + left) * cluster * consumers, out)
+    taps = filters.permute(2, 3, 0, 1).flatten(0, 1)
+    maps = map_of_inputs(problem, input, (config["BM"], DEPTH)), TensorMap(taps, (config["BN"] // cluster, DEPTH))
+    *_, geometry, strides = arguments(problem, input, filters, bias, out)
+    constants = {name: config[name] for name in _NAMES.split()}
+    yield _KERNEL.launch(
+        {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, "HALVES": _has_halves(problem), **constants},
+        (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
+        (consumers + 1) * 128,
+        (*maps, bias, out, geometry, strides, parts, arrivals, whole, left, sharers),
+        _shared_bytes(config),
+    )
+
+
+def _shared_bytes(config):
+    """Of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
+    bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
+    columns = bn if bm > 64 else bn // consumers
+    return stages * ((bm + bn) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)
+
+
+def work(problem, config, target):
+    whole, left, sharers = cut(problem, config)
+    bm, bn, cluster, slices = config["BM"], config["BN"], config["CLUSTER"], _slices(problem)
+    walkers = max(sharers, min(config["BLOCKS"] // cluster, whole))
+    tiles = ceil_div(whole, walkers)
+    own = tiles * slices + (ceil_div(left * slices, sharers) if left else 0)  # slices of the block that has most
+    depth = DEPTH - _has_halves(problem) * DEPTH / 2 * problem.r * problem.s / slices  # on average
+    sums = 4 * bm * bn * (1 + ceil_div(sharers, left)) if left != sharers else 0
+    main = Work(
+        walkers * cluster,
+        (config["CONSUMERS"] + 1) * 128,
+        2.0 * bm * bn * own * depth,
+        problem.precision,
+        own * (bm + bn / cluster) * ROW_BYTES + sums + problem.outputs * problem.dtype.itemsize / (walkers * cluster),
+        problem.bytes,
+        2 + own / ahead_of(config["STAGES"]) + (ceil_div(sharers, left) if sums else 0),
+        168 if config["CONSUMERS"] == 2 else 128,
+        config["STAGES"] * (bm + bn) * ROW_BYTES,
+        bm * bn * STORED * (tiles + (left > 0)),
+        cluster,
+    )
+    return *copied(problem, problem.n * problem.h * problem.w, problem.c), *_packed(problem), main
+
+
+def _packed(problem):
+    """The Work of a copy of the filters, if they lie as the problem says."""
+    if problem.r * problem.s == 1 and problem.c % 8 == 0:
+        return ()
+    return copied(problem, problem.k * problem.r * problem.s, problem.c)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

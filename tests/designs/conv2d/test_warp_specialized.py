@@ -1,0 +1,126 @@
+"""The Triton design conv2d.warp_specialized: on the CPU its partitions as threads (gluon_threads), its machine code."""
+
+import dataclasses
+import functools
+import json
+
+import pytest
+import torch
+
+from tests.compiler import printed
+from tests.designs.matmul import gluon_threads
+from tests.harness import available_on, channels_last, cropped, prepare, run_checked, step_two
+from tritonkernels.config import config_of
+from tritonkernels.conv2d.warp_specialized import DESIGN, TILES
+from tritonkernels.launch import LIBRARY
+from tritonkernels.numerics import judge
+from tritonkernels.target import Target
+
+from .test_warp_specialized_cuda import CASES, operands
+
+H200 = Target.named("h200")
+
+
+def config(programs=5, tile=(64, 128, 4), shares=True):
+    numbers = dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"SHARES": shares, "PROGRAMS": programs}
+    return config_of(numbers, 4, 1)
+
+
+def check(args, options, config, seed=0, wide=False, out=None):
+    """Of the launches the one in Gluon by threads, the others in the interpreter."""
+    call = prepare("conv2d", *args, out=out, **options)
+    call.result.fill_(float("nan"))
+    for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):
+        if launch.name == "warp_specialized":
+            gluon_threads.run(launch, seed)
+        else:
+            launch.run()
+    verdict = judge(call.problem, call.result, *args, **options)
+    assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+
+
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("name", CASES)
+def test_sizes(name, layout):
+    args, options = operands(CASES[name], layout)
+    check(args, options, config())
+    check((*args[:2], None), options, config(tile=(128, 256, 4)))
+
+
+@pytest.mark.parametrize("programs, tile", [(6, (64, 128, 4)), (64, (64, 128, 4)), (6, (128, 128, 4)), (64, (128, 128, 4))])
+def test_pieces(programs, tile):
+    """Whole tiles, and heads and tails of one; heads of all tiles."""
+    args, options = operands(((1, 72, 21, 21), (8, 72, 3, 3), {}))
+    for seed in range(2):
+        check(args, options, config(programs, tile), seed)
+
+
+def test_offsets_of_64_bits():
+    check(*operands(CASES["strides and dilation"]), config(), wide=True)
+
+
+@pytest.mark.parametrize("layout", (cropped, step_two))
+def test_layouts(layout):
+    args, options = operands(CASES["strides and dilation"], layout)
+    shape = prepare("conv2d", *args, **options).result.shape
+    check(args, options, config(), out=layout(torch.empty(shape, dtype=torch.float16)))
+
+
+def test_refusals():
+    def refusal(target=H200, dtype=torch.float16, **options):
+        args, more = operands(((2, 16, 9, 9), (16, 16 // options.get("groups", 1), 3, 3), options), dtype=dtype)
+        return DESIGN.refuses(prepare("conv2d", *args, **more).problem, target)
+
+    assert refusal() is None
+    assert "ieee" in refusal(dtype=torch.float32) and "2 groups" in refusal(groups=2)
+    assert "sm_80" in refusal(target=Target.named("a100")) and "interpreter" in refusal(target=Target.named("interpreter"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
+def test_on_hopper(tile, dtype):
+    available_on(LIBRARY, "cuda")
+    if LIBRARY.target(torch.device("cuda")).arch != 90:
+        pytest.skip("no wgmma")
+    for case in CASES.values():
+        for layout in (channels_last, torch.clone):
+            args, options = operands(case, layout, "cuda", dtype)
+            numbers = dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"SHARES": True}
+            run_checked(LIBRARY, "conv2d", "warp_specialized", *args, config=numbers, **options)
+
+
+COMPILED = """
+import json, sys, torch
+from perf.offline import compile_launch, sass
+from tritonkernels.conv2d import prepare
+from tritonkernels.conv2d.warp_specialized import DESIGN
+from tritonkernels.target import Target
+
+target = Target.named("h200")
+x, weight = (torch.empty(*s, dtype=torch.float16, device="meta").to(memory_format=torch.channels_last)
+             for s in ((4, 72, 40, 40), (72, 72, 3, 3)))
+call = prepare(x, weight, padding=1)
+config = next(c for c in DESIGN.configs(call.problem, target) if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == (128, 128))
+launch = next(l for l in DESIGN.launches(call.problem, config, *call.parts[0]) if l.name == "warp_specialized")
+kernel = compile_launch(launch, target)
+(code,) = sass.read(kernel.asm["cubin"]).values()
+print(json.dumps({"hot": code.hot_loop(), "all": [text for _, text in code.instructions], "stack": code.stack_bytes}))
+"""
+
+
+@functools.cache
+def compiled():
+    return json.loads(printed(COMPILED))
+
+
+def test_products_run_asynchronously():
+    hot = compiled()["hot"]
+    assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == 4 * hot["WARPGROUP.ARRIVE"] > 0
+    assert compiled()["stack"] == 0
+
+
+def test_copies_and_results_are_of_16_bytes():
+    copies = [text for text in compiled()["all"] if text.startswith("LDGSTS")]
+    assert len(copies) == 8 and all(".128" in text for text in copies)
+    assert sum(text.startswith("STG.E.128") for text in compiled()["all"]) >= 16

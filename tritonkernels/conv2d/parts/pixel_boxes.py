@@ -1,0 +1,219 @@
+"""The partitions of warp_specialized: what the producer's warps do, and what each consumer's warpgroup does."""
+
+from typing import Any, NamedTuple
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from ...conv2d_weight.parts.walk import count_pieces, piece_of
+from ...language.renamed import barrier, copy_async, load_box
+
+AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
+LINES = gl.constexpr(32)  # columns that a warp stores together
+
+
+class Tile(NamedTuple):
+    """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap.
+    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes."""
+
+    M: Any
+    N: Any
+    DOWN: Any
+    ACROSS: Any
+    STAGES: Any
+    DEPTH: Any
+    PIXELS_INSIDE: Any
+    WORDS: Any
+    WIDE: Any
+
+
+class Ring(NamedTuple):
+    """Boxes of pixels and of filters, slice after slice; the same memory as the operands of consumers; a barrier that says
+    that a slice is full, and one that it is empty."""
+
+    pixels: Any
+    filters: Any
+    left: Any
+    right: Any
+    full: Any
+    empty: Any
+
+
+@gluon.jit
+def _wide(index, WIDE: gl.constexpr):
+    return gl.cast(index, gl.int64) if WIDE else index
+
+
+@gluon.jit
+def _next(at, phase, STAGES: gl.constexpr):
+    """The slice's place in the ring after this one, and the phase of its barriers."""
+    last = at == STAGES - 1
+    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
+
+
+@gluon.jit
+def _is_below(index, size):
+    """Whether it is 0 to size - 1."""
+    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
+
+
+@gluon.jit
+def _corner(number, g, tile):
+    """(first position, first filter) of a tile."""
+    across = gl.cdiv(g.K, tile.N)
+    return number // across * tile.M, number % across * tile.N
+
+
+@gluon.jit
+def _publish(ring, at, before: gl.constexpr, slices, STAGES: gl.constexpr):
+    """The slice of `before` slices ago has landed, for all warps to see, and for wgmma."""
+    fence_async_shared()
+    barrier()
+    place = gl.where(at >= before, at - before, at - before + STAGES)
+    mbarrier.arrive(ring.full.index(place), pred=slices >= before)
+
+
+@gluon.jit
+def produce(input, filters, ring: Ring, g, cut, tile):
+    """Fill the ring with the slices of all pieces: tap by tap, the channels of each. TMA copies filters; threads copy pixels by
+    16 bytes, and publish a slice when AHEAD others are on their way."""
+    DEPTH: gl.constexpr = tile.DEPTH
+    STAGES: gl.constexpr = tile.STAGES
+    WIDE: gl.constexpr = tile.WIDE
+    LANES: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    columns = gl.arange(0, DEPTH, gl.SliceLayout(0, LANES))
+    chunks = gl.cdiv(g.C, DEPTH)
+    whole, pieces = count_pieces(gl.program_id(0), gl.num_programs(0), cut)
+    at = 0
+    phase = 0
+    slices = 0
+    for index in range(pieces):
+        number, first, count, _ = piece_of(index, whole, gl.program_id(0), gl.num_programs(0), cut)
+        position, filter = _corner(number, g, tile)
+        pixel = position + gl.arange(0, tile.M, gl.SliceLayout(1, LANES))
+        n = pixel // g.Q // g.P
+        h = pixel // g.Q % g.P * g.step_h - g.padding_h
+        w = pixel % g.Q * g.step_w - g.padding_w
+        rows = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
+        tap = first // chunks
+        c = first % chunks * DEPTH
+        r = tap // g.S
+        s = tap % g.S
+        for _ in range(count):
+            mbarrier.wait(ring.empty.index(at), phase ^ 1)
+            full = ring.full.index(at)
+            mbarrier.expect(full, filters.block_type.nbytes)
+            load_box(filters, [tap, filter, c], full, ring.filters.index(at))
+            down = r * g.dilation_h
+            right = s * g.dilation_w
+            of_tap = _wide(down, WIDE) * input.h + _wide(right, WIDE) * input.w + c
+            inside = (n < g.N) & _is_below(h + down, g.H) & _is_below(w + right, g.W)
+            exists = c + columns // 8 * 8 < g.C  # whole chunks: those of the last channels are filled up with zeros
+            from_rows = gl.multiple_of((rows + of_tap)[:, None], [8, 8])
+            chunk = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
+            copy_async(ring.pixels.index(at), input.ptr + (from_rows + chunk), mask=inside[:, None] & exists[None, :])
+            async_copy.commit_group()
+            async_copy.wait_group(AHEAD)
+            _publish(ring, at, AHEAD, slices, STAGES)
+            slices += 1
+            at, phase = _next(at, phase, STAGES)
+            c += DEPTH
+            ends = c >= g.C
+            c = gl.where(ends, 0, c)
+            tap = gl.where(ends, tap + 1, tap)
+            s = gl.where(ends, s + 1, s)
+            r = gl.where(s == g.S, r + 1, r)
+            s = gl.where(s == g.S, 0, s)
+    for left in gl.static_range(AHEAD):
+        async_copy.wait_group(AHEAD - 1 - left)
+        _publish(ring, at, AHEAD - left, slices, STAGES)
+
+
+@gluon.jit
+def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile):
+    """Multiply consumer WHO's part of all pieces; store whole tiles, and sums of others in the workspace."""
+    DOWN: gl.constexpr = WHO // tile.ACROSS
+    ACROSS: gl.constexpr = WHO % tile.ACROSS
+    ROWS: gl.constexpr = tile.M // tile.DOWN
+    COLS: gl.constexpr = tile.N // tile.ACROSS
+    whole, pieces = count_pieces(gl.program_id(0), gl.num_programs(0), cut)
+    at = 0
+    phase = 0
+    before = 0
+    for index in range(pieces):
+        number, _, count, part = piece_of(index, whole, gl.program_id(0), gl.num_programs(0), cut)
+        acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 16]))
+        for i in range(count):
+            mbarrier.wait(ring.full.index(at), phase)
+            right = ring.right.index(at * tile.ACROSS + ACROSS).permute((1, 0))
+            acc = warpgroup_mma(ring.left.index(at * tile.DOWN + DOWN), right, acc, is_async=True)
+            acc = warpgroup_mma_wait(1, deps=(acc,))
+            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
+            before = at
+            at, phase = _next(at, phase, tile.STAGES)
+        acc = warpgroup_mma_wait(0, deps=(acc,))
+        mbarrier.arrive(ring.empty.index(before))
+        position, filter = _corner(number, g, tile)
+        if parts is None:
+            _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+        else:
+            if count < cut.slices:
+                slot = (number - cut.whole) * most + part
+                _store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
+            else:
+                _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+
+
+@gluon.jit
+def _store_part(acc, FIRST: gl.constexpr, tile_ptr, row, col, tile):
+    """The sums of a consumer, which begin at (row, col) of the tile; FIRST of their columns are stored."""
+    if acc.shape[1] > LINES:
+        HALF: gl.constexpr = acc.shape[1] // 2
+        left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
+        _store_part(left, FIRST, tile_ptr, row, col, tile)
+        _store_part(right, FIRST + HALF, tile_ptr, row, col, tile)
+    else:
+        LAYOUT: gl.constexpr = acc.type.layout
+        rows = row + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
+        cols = col + FIRST + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
+        gl.store(tile_ptr + (rows[:, None] * tile.N + cols[None, :]), acc)
+
+
+@gluon.jit
+def _store(acc, bias, out, position, filter, g, tile):
+    """Results of positions and filters from the given ones on."""
+    if acc.shape[1] > LINES:
+        HALF: gl.constexpr = acc.shape[1] // 2
+        left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
+        _store(left, bias, out, position, filter, g, tile)
+        _store(right, bias, out, position, filter + HALF, g, tile)
+    else:
+        if bias is not None:
+            k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, acc.type.layout))
+            acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0).to(gl.float32)[None, :]
+        LAYOUT: gl.constexpr = (
+            gl.BlockedLayout([1, 1], [32, 1], [4, 1], [0, 1])
+            if tile.PIXELS_INSIDE
+            else gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
+        )
+        values = gl.convert_layout(acc.to(out.ptr.dtype.element_ty), LAYOUT)
+        pixel = position + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
+        k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
+        n = pixel // g.Q // g.P
+        p = pixel // g.Q % g.P
+        q = pixel % g.Q
+        rows = _wide(n, tile.WIDE) * out.n + _wide(p, tile.WIDE) * out.h + _wide(q, tile.WIDE) * out.w
+        if tile.WORDS:
+            offsets = gl.multiple_of(rows[:, None], [8, 8]) + gl.max_contiguous(gl.multiple_of(k[None, :], [8, 8]), [1, 8])
+            inside = (n < g.N)[:, None] & (k // 8 * 8 < g.K)[None, :]
+        else:
+            offsets = rows[:, None] + (_wide(k, tile.WIDE) * out.c)[None, :]
+            inside = (n < g.N)[:, None] & (k < g.K)[None, :]
+        gl.store(out.ptr + offsets, values, mask=inside)

@@ -1,0 +1,221 @@
+"""conv2d, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
+
+In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, as Triton pipelines it. Here a program
+divides its warps, as matmul's warp_specialized does. A slice is 64 channels of one tap: the pixels of the tile's positions, one
+after the other whatever row or image they are in, and the filters. Of a position the place of the first tap's pixel is known
+for the whole tile, so a slice takes an addition and two comparisons for each.
+
+CUDA leaves the pixels' addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and
+columns. So the producer is a whole warpgroup, whose threads copy pixels by cp.async, 16 bytes each, with zeros where a tap is
+outside of its image; it asks TMA for the filters.
+
+Which slices a program multiplies is conv2d_weight/parts/pieces.py's. Of tiles that several share the sums go to a workspace,
+and a second kernel adds them up, in the order of the reduction.
+
+Mirrors cuda_reference/conv2d/warp_specialized.cuh, which has clusters, too: in Gluon of Triton 3.6 a slice goes to one block.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+
+from ..choice.work import STORED, Work, ahead_of
+from ..config import config_of
+from ..conv2d_weight.parts.channels_last import are_in_chunks, copied, in_chunks
+from ..conv2d_weight.parts.pieces import cut
+from ..conv2d_weight.parts.walk import Shares, count_parts
+from ..design import Design
+from ..gemm.parts.gluon_tile import needs_a_gpu
+from ..integers import ceil_div
+from ..language.descriptor import describe_for_gluon
+from ..language.epilogue import rounded
+from ..language.overlap import wait_for_earlier_kernels
+from ..language.splits import sum_of_splits
+from ..language.structs import Images, Vector
+from ..language.triton import tl, triton
+from ..launch import TritonLaunch
+from ..problem import LARGEST_TILE
+from ..workspace import partial_sums
+from .parts.operands import Geometry
+from .parts.pixel_boxes import Ring, Tile, consume, produce
+
+DEPTH, CONSUMERS = 64, 2  # channels of a slice
+TILES = (  # positions, filters, STAGES: what fits in shared memory with the store of a result
+    (128, 256, 4),
+    (256, 128, 4),
+    (128, 128, 6),
+    (256, 64, 5),
+    (128, 64, 8),
+    (64, 256, 5),
+    (64, 128, 8),
+)
+ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
+
+
+@gluon.jit
+def _warp_specialized_kernel(
+    input: Images, filters, bias: Vector, out: Images, parts, g: Geometry, cut: Shares, most, tile: Tile
+):
+    """filters: a descriptor of (taps, K, C). parts: (tiles left, most parts of a tile, M, N); None if all tiles are whole."""
+    wait_for_earlier_kernels()
+    STAGES: gl.constexpr = tile.STAGES
+    dtype: gl.constexpr = filters.dtype
+    LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    pixel_boxes = gl.allocate_shared_memory(dtype, [STAGES, tile.M, tile.DEPTH], LAYOUT)
+    filter_boxes = gl.allocate_shared_memory(dtype, [STAGES] + filters.block_type.shape, filters.layout)  # noqa: RUF005
+    left = pixel_boxes._reinterpret(dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
+    right = filter_boxes._reinterpret(dtype, [STAGES * tile.ACROSS, tile.N // tile.ACROSS, tile.DEPTH], LAYOUT)
+    full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    for i in gl.static_range(STAGES):
+        mbarrier.init(full.index(i), count=2)  # pixels, filters
+        mbarrier.init(empty.index(i), count=2)  # consumers
+    ring = Ring(pixel_boxes, filter_boxes, left, right, full, empty)
+    gl.warp_specialize(
+        [
+            (consume, (0, bias, out, parts, ring, g, cut, most, tile)),
+            (consume, (1, bias, out, parts, ring, g, cut, most, tile)),
+            (produce, (input, filters, ring, g, cut, tile)),
+        ],
+        [4, 4],
+        [200, 104],
+    )
+
+
+@triton.jit
+def _add_parts_kernel(
+    parts, bias: Vector, out: Images, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
+):  # fmt: skip
+    """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
+    wait_for_earlier_kernels()
+    tile = tl.program_id(0) // (M * N // BLOCK)
+    element = tl.program_id(0) % (M * N // BLOCK) * BLOCK + tl.arange(0, BLOCK)
+    across = tl.cdiv(g.K, N)
+    pixel = (tile + cut.whole) // across * M + element // N
+    k = (tile + cut.whole) % across * N + element % N
+    n = pixel // g.Q // g.P
+    p = pixel // g.Q % g.P
+    q = pixel % g.Q
+    inside = (n < g.N) & (k < g.K)
+    first = parts + tl.cast(tile, tl.int64) * most * (M * N) + element
+    total = sum_of_splits(first, inside, count_parts(tile, cut), M * N, BLOCK_S)
+    if bias is not None:
+        total += tl.load(bias.ptr + k * bias.step, mask=inside, other=0)
+    if WIDE:
+        n, k, p, q = n.to(tl.int64), k.to(tl.int64), p.to(tl.int64), q.to(tl.int64)
+    places = out.ptr + n * out.n + k * out.c + p * out.h + q * out.w
+    tl.store(places, rounded(total, out.ptr.dtype.element_ty), mask=inside)
+
+
+def refuses(problem, target):
+    if problem.precision not in ("fp16", "bf16"):
+        return f"its slices are 64 channels of 16 bits, and these are {problem.precision}"
+    if problem.groups > 1:
+        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
+    if target.is_gpu and target.arch != 90:
+        return f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
+    if not problem.terms * problem.outputs:
+        return "TMA describes no empty operand, and there is nothing to add up"
+    if problem.n * problem.p * problem.q >= 2**31 - LARGEST_TILE:
+        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
+    return needs_a_gpu(target)
+
+
+def configs(problem, target):
+    """Each tile, with the last wave's shared to the slice, and whole."""
+    for block_m, block_n, stages in TILES:
+        for shares in (True, False):
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages, "CONSUMERS": CONSUMERS}
+            yield config_of(numbers | {"SHARES": shares, "PROGRAMS": target.sms}, num_warps=4, num_stages=1)
+
+
+def _cut(problem, config):
+    """(the Cut, programs, slices of the one that has most)."""
+    numbers, positions = config.kwargs, problem.n * problem.p * problem.q
+    tiles = ceil_div(positions, numbers["BLOCK_M"]) * ceil_div(problem.k, numbers["BLOCK_N"])
+    slices, programs = problem.r * problem.s * ceil_div(problem.c, DEPTH), numbers["PROGRAMS"]
+    share = cut(tiles, slices, programs if numbers["SHARES"] else tiles)
+    programs = min(programs, share.blocks)
+    left = max(share.head, ceil_div(share.left * share.tail, max(1, share.sharers))) if share.left else 0
+    return share, programs, ceil_div(share.whole, programs) * slices + left
+
+
+def _is_a_matrix_for_each_tap(filters):
+    """Whether TMA can read them so."""
+    _, _, r, s = filters.shape
+    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
+    return are_in_chunks(filters) and evenly and all(filters.stride(dim) > 0 for dim in (0, 2, 3) if filters.shape[dim] > 1)
+
+
+def _matrices(filters):
+    """(taps, K, C), with strides that TMA takes also of dimensions of one."""
+    matrices = filters.permute(2, 3, 0, 1).flatten(0, 1)
+    (taps, k, c), (tap, row, _) = matrices.shape, matrices.stride()
+    row = row if k > 1 else c
+    return matrices.as_strided(matrices.shape, (tap if taps > 1 else k * row, row, 1))
+
+
+def launches(problem, config, input, weight, bias, out):
+    input, copies = in_chunks(input)
+    filters, packs = in_chunks(weight, _is_a_matrix_for_each_tap)
+    yield from copies + packs
+    numbers, (share, programs, _) = config.kwargs, _cut(problem, config)
+    block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    shared = share.left > 0 and share.parts > 1
+    parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
+    down, words = 2 if block_m > 64 else 1, out.stride(1) == 1 and are_in_chunks(out)
+    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], DEPTH, out.stride(1) != 1, words, problem.wide
+    operands = Images.of(input), describe_for_gluon(_matrices(filters), [1, block_n, DEPTH]), Vector.of(bias), Images.of(out)
+    sizes = Geometry.of(problem), Shares.of(share), share.parts
+    yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, parts, *sizes, Tile(*map(tl.constexpr, tile)))
+    if shared:
+        grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)
+        constants = {"M": block_m, "N": block_n, "WIDE": problem.wide}
+        yield TritonLaunch(_add_parts_kernel, grid, ADD, parts, Vector.of(bias), Images.of(out), *sizes, **constants)
+
+
+def work(problem, config, target):
+    numbers, (share, programs, longest) = config.kwargs, _cut(problem, config)
+    bm, bn, stages = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["STAGES"]
+    shared = share.left > 0 and share.parts > 1
+    results = problem.outputs * problem.dtype.itemsize / programs
+    main = Work(
+        programs,
+        128 * CONSUMERS,
+        2.0 * bm * bn * DEPTH * longest,
+        problem.precision,
+        longest * (bm + bn) * 2 * DEPTH + (4 * bm * bn if shared else 0) + results,
+        problem.bytes,
+        2 + longest / ahead_of(stages),
+        168,
+        stages * (bm + bn) * 2 * DEPTH,
+        bm * bn * STORED * (ceil_div(share.whole, programs) + (share.left > 0)),
+    )
+    return (
+        *copied(problem, problem.n * problem.h * problem.w, problem.c),
+        *_packed(problem),
+        main,
+        *_added(problem, share, bm * bn),
+    )
+
+
+def _packed(problem):
+    """The Work of a copy of the filters, if they lie as the problem says."""
+    if problem.r * problem.s == 1 and problem.c % 8 == 0:
+        return ()
+    return copied(problem, problem.k * problem.r * problem.s, problem.c)
+
+
+def _added(problem, share, sums):
+    """The Work of adding up parts of so many sums each, if there are any."""
+    if not share.left or share.parts == 1:
+        return ()
+    block, at_once = ADD.kwargs["BLOCK"], ADD.kwargs["BLOCK_S"]
+    fetched = block * (4 * share.parts + problem.dtype.itemsize)
+    written = share.left * sums * problem.dtype.itemsize
+    steps = 1 + ceil_div(share.parts, at_once)
+    return (Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps),)
+
+
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
