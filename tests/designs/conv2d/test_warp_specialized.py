@@ -7,8 +7,8 @@ import json
 import pytest
 import torch
 
+from tests import gluon_threads
 from tests.compiler import printed
-from tests.designs.matmul import gluon_threads
 from tests.harness import available_on, channels_last, cropped, prepare, run_checked, step_two
 from tritonkernels.config import config_of
 from tritonkernels.conv2d.warp_specialized import DESIGN, TILES
