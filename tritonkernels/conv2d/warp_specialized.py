@@ -9,8 +9,8 @@ CUDA leaves the pixels' addresses to the copy engine (im2col maps). Triton 3.6's
 columns. So the producer is a whole warpgroup, whose threads copy pixels by cp.async, 16 bytes each, with zeros where a tap is
 outside of its image; it asks TMA for the filters.
 
-Which slices a program multiplies is operations/conv2d_weight/pieces.py's. Of tiles that several share the sums go to a workspace,
-and a second kernel adds them up, in the order of the reduction.
+Which slices a program multiplies is operations/conv2d_weight/pieces.py's. Of tiles that several share the sums go to a
+workspace, and a second kernel adds them up, in the order of the reduction.
 
 Mirrors cuda_reference/conv2d/warp_specialized.cuh, which has clusters, too: in Gluon of Triton 3.6 a slice goes to one block.
 """
@@ -21,16 +21,16 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
 from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
-from ..conv2d_weight.parts.channels_last import are_in_chunks, copied, in_chunks
-from ..conv2d_weight.parts.walk import Shares, count_parts
 from ..design import Design
 from ..integers import ceil_div
+from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.descriptor import describe_for_gluon
 from ..language.epilogue import rounded
 from ..language.gluon_tile import needs_a_gpu
 from ..language.last_to_arrive import sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch

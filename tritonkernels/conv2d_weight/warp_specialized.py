@@ -24,18 +24,18 @@ from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
+from ..language.channels_last import copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.gluon_tile import needs_a_gpu
 from ..language.last_to_arrive import sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Filters, Images
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d_weight.pieces import SLICE, cut
 from ..workspace import partial_sums
-from .parts.channels_last import copied, in_chunks
 from .parts.specialists import Ring, Tile, consume, produce
-from .parts.walk import Shares, count_parts
 
 BOX, CONSUMERS = 64, 2
 TILES = (  # rows, columns, STAGES: what fits in shared memory with the store of a result

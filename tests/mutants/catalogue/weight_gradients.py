@@ -57,7 +57,7 @@ MUTANTS = [
         ("a tap's rows in columns", "_wide(right, tile.WIDE) * input.w", "_wide(right, tile.WIDE) * input.h"),
     ),
     *of(
-        "tritonkernels/conv2d_weight/parts/walk.py",
+        "tritonkernels/language/shared_walk.py",
         "test_weight_warp_specialized and pieces",
         ("a tail's second part in the place of its first", "tl.cast(first > 0, tl.int32)", "0"),
         ("tails that begin their tile", "cut.heads * cut.head + first", "first"),

@@ -12,8 +12,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from ...conv2d_weight.parts.walk import count_pieces, piece_of
 from ...language.renamed import barrier, copy_async, load_box
+from ...language.shared_walk import count_pieces, piece_of
 
 AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
 LINES = gl.constexpr(32)  # columns that a warp stores together

@@ -14,7 +14,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from ...language.gluon_tile import span
 from ...language.renamed import barrier, copy_async
-from .walk import count_pieces, piece_of
+from ...language.shared_walk import count_pieces, piece_of
 
 
 class Tile(NamedTuple):

@@ -5,15 +5,15 @@ Mirrors cuda_reference/conv2d_weight/parts/channels_last.cuh.
 
 import torch
 
-from ...integers import ceil_div
-from ...language.overlap import wait_for_earlier_kernels
-from ...language.position_sums import position
-from ...language.structs import Images
-from ...language.tiles import block_of, span
-from ...language.triton import tl, triton
-from ...launch import TritonLaunch
-from ...operations.conv2d.work import rewritten
-from ...problem import needs_wide_offsets
+from ..integers import ceil_div
+from ..launch import TritonLaunch
+from ..operations.conv2d.work import rewritten
+from ..problem import needs_wide_offsets
+from .overlap import wait_for_earlier_kernels
+from .position_sums import position
+from .structs import Images
+from .tiles import block_of, span
+from .triton import tl, triton
 
 CHUNK = 8  # elements of 16 bits
 CONFIG = triton.Config({"PIXELS": 64, "CHANNELS": 64}, num_warps=8, num_stages=1)

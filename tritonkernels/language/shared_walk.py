@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from ...language.triton import tl, triton
+from .triton import tl, triton
 
 
 class Shares(NamedTuple):
