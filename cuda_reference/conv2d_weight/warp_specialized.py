@@ -75,7 +75,7 @@ def launches(problem, config, input, grad_output, out):
         {"ELEMENT": TYPES[problem.dtype], **numbers},
         (share.blocks,),
         (CONSUMERS + 1) * 128,
-        (*maps, out, parts, arrivals, sizes(problem), out.stride(), tuple(share)),
+        (*maps, out, parts, arrivals, sizes(problem), out.stride(), share[:-1]),
         config["STAGES"] * ((config["BM"] + config["BN"]) * 128 + 16) + 16,
     )
 

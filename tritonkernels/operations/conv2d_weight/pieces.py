@@ -17,7 +17,7 @@ LEAST = 8  # slices of a head, and of a tail: fewer take less time than a part o
 
 class Cut(NamedTuple):
     """Tiles in all, slices of each; tiles that a block computes whole; of each other one, heads, slices of a head, sharers of
-    tails. Mirrors cuda_reference/conv2d_weight/parts/pieces.cuh."""
+    tails; blocks. Mirrors cuda_reference/conv2d_weight/parts/pieces.cuh, whose blocks are the grid."""
 
     tiles: int
     slices: int
@@ -25,6 +25,7 @@ class Cut(NamedTuple):
     heads: int
     head: int
     sharers: int
+    blocks: int
 
     @property
     def left(self):
@@ -41,10 +42,6 @@ class Cut(NamedTuple):
         return self.heads + 2 if self.sharers else self.heads
 
     @property
-    def blocks(self):
-        return max(1, min(self.tiles, self.whole), self.left * self.heads + self.sharers)
-
-    @property
     def longest(self):
         """Slices of the block that has most."""
         shared = max(self.head, ceil_div(self.left * self.tail, self.sharers) if self.sharers else 0) if self.left else 0
@@ -56,7 +53,7 @@ def cut(tiles, slices, blocks):
     left = tiles % blocks
     whole = tiles - left
     if not left:
-        return Cut(tiles, slices, whole, 1, slices, 0)
+        return Cut(tiles, slices, whole, 1, slices, 0, min(tiles, blocks))
     heads = max(1, min(blocks // left, slices // LEAST))
     sharers = blocks - left * heads
     head = ceil_div(left * slices, blocks)
@@ -64,4 +61,4 @@ def cut(tiles, slices, blocks):
     if heads < blocks // left or min(head, tail) < LEAST:  # enough blocks, or too little for them
         sharers, head = 0, ceil_div(slices, heads)
         heads = ceil_div(slices, head)  # none without a slice
-    return Cut(tiles, slices, whole, heads, head, sharers)
+    return Cut(tiles, slices, whole, heads, head, sharers, blocks if whole else left * heads + sharers)
