@@ -42,6 +42,8 @@ SUITE = (
     "tests/designs/test_gemm_splits.py",
     "tests/designs/test_gemm_packing.py",
     "tests/designs/matmul/test_packed_across_k.py",
+    "tests/designs/matmul/test_wgmma_tiles_cuda.py",
+    "tests/designs/matmul/test_legal_tiles.py",
     "tests/designs/matmul/test_warp_specialized.py",
     "tests/designs/matmul/test_warp_specialized_code.py",
     "tests/designs/matmul/test_multiples.py",
