@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from tests.bulk import Bulk
 
-LEFT_OUT = {  # what is told of the cases that do not run, by the names that workers send their numbers under
+LEFT_OUT = {  # what is said of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
     "left_to_test": "Left to `make test`: {} tests",
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",

@@ -35,7 +35,7 @@ def only(when):
 
 
 def first_and_last(configs):
-    """Of configs from large tiles to small ones, for tests of machine code: `make test-all` has the others."""
+    """Two of configs that go from large tiles to small ones, for tests of machine code: `make test-all` has the others."""
     first, *_, last = configs
     return [first, last]
 

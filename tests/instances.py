@@ -1,4 +1,4 @@
-"""python -m tests.instances [path ...]: tests/instances.json, the instances of the emulation that the tests launch, made anew.
+"""python -m tests.instances [path ...]: tests/instances.json, the instances of the emulation that the tests launch, made again.
 
 `make test` builds them in bulk (tests/bulk.py). Here all tests run, or those of the paths, whose instances are added to the
 list. Nothing is compiled, launched or started, and no assertion ends a test early (python -O): each goes through its calls in a
@@ -44,7 +44,7 @@ class Recorder:
         return collections.defaultdict(lambda: lambda *_: None)
 
     def pytest_collection_modifyitems(self, items):
-        """Those of the other package launch nothing here."""
+        """Programs of the other package launch nothing here."""
         items[:] = [item for item in items if _package(item) != "tritonkernels"]
 
     def pytest_sessionfinish(self, session):

@@ -119,7 +119,7 @@ def launches(problem, config, input, weight, bias, out):
 
 
 def _shared_bytes(config):
-    """Of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
+    """Bytes of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
     bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     columns = bn if bm > 64 else bn // consumers
     return stages * ((bm + bn) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)

@@ -77,7 +77,7 @@ def candidates(problem, target):
 
 
 def legal(config, problem, target, others=0):
-    """Whether the slices fit in shared memory beside so many other bytes, and sums leave registers for slices on their way."""
+    """Whether the slices fit in shared memory with so many other bytes, and sums leave registers for slices on their way."""
     return not target.is_gpu or (shared_bytes(config) + others <= target.shared_per_block and _has_room(problem, config))
 
 

@@ -50,7 +50,7 @@ def candidates(problem, target):
 
 
 def configs(problem, target):
-    """Those that fit beside the kernel's own kilobyte."""
+    """Tiles that fit with the kernel's own kilobyte."""
     space = candidates(problem, target)
     largest = problem.batch * tiles(problem, *(max(config[side] for config in space) for side in ("BM", "BN")))
     powers = split_counts(largest, problem.k, target)

@@ -3,7 +3,7 @@
 What a design sustains is a share of the GPU's own figures, so records of all GPUs of one architecture count together: those in
 perf/results, or the files named, which are of GPU. Written are tritonkernels/choice/tables/GPU/sustained/*.json: the same
 records give the same files, but for designs that are other kernels since they were timed (remade.py). Short calls, which
-`perf compare` times in a row, do not wait for their launches. Beside them go learned/*.npz: what the model with these figures
+`perf compare` times in a row, do not wait for their launches. With them go learned/*.npz: what the model with these figures
 gets wrong (boosting.py).
 
 The choice is judged by a model that is fitted to half of the shapes only, by a hash of them, on the others;

@@ -78,7 +78,7 @@ def parts(path):
 
 
 def _digest(files):
-    """Of what they say, wherever they are: a file that moves is the same, and so is one that imports what has moved."""
+    """A hash of what they say, wherever they are: a file that moves is the same, and so is one that imports what has moved."""
     hashed = hashlib.sha256()
     for text in sorted(PLACES.sub("", code.of(file.suffix, file.read_bytes()).decode()) for file in files):
         hashed.update(text.strip().encode() + b"\0")

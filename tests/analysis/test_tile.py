@@ -24,14 +24,14 @@ def half(batch, m, n, k):
 
 
 def test_the_seed_s_product():
-    told = tile_facts(gemm(4096, 4096, 4096), SEED, RTX_2080, registers=128)
-    assert told["blocks"] == 1024 and told["intensity"] == 32 and told["needed_bandwidth"] == 10.1e12 / 32
-    assert told["registers"] == 128 and told["shared_bytes"] == 2 * 128 * 8 * 4 and told["estimated"] == "shared_bytes"
-    assert told["occupancy"] == {"blocks_per_sm": 2, "warps_per_scheduler": 4, "fraction": 0.5, "limited_by": "registers"}
-    assert told["waves"] == {"size": 92, "full": 11, "last": 12, "efficiency": 1024 / 1104}
-    assert told["tile_fill"] == 1
-    assert told["l2_hit"] == wave_hit_rate(128, 128, rows=3, cols=32, blocks=92)  # 32 tiles wide: the wave wraps
-    assert told["effective_bandwidth"] is None  # nobody told us this card's L2 bandwidth
+    facts = tile_facts(gemm(4096, 4096, 4096), SEED, RTX_2080, registers=128)
+    assert facts["blocks"] == 1024 and facts["intensity"] == 32 and facts["needed_bandwidth"] == 10.1e12 / 32
+    assert facts["registers"] == 128 and facts["shared_bytes"] == 2 * 128 * 8 * 4 and facts["estimated"] == "shared_bytes"
+    assert facts["occupancy"] == {"blocks_per_sm": 2, "warps_per_scheduler": 4, "fraction": 0.5, "limited_by": "registers"}
+    assert facts["waves"] == {"size": 92, "full": 11, "last": 12, "efficiency": 1024 / 1104}
+    assert facts["tile_fill"] == 1
+    assert facts["l2_hit"] == wave_hit_rate(128, 128, rows=3, cols=32, blocks=92)  # 32 tiles wide: the wave wraps
+    assert facts["effective_bandwidth"] is None  # nobody knows this card's L2 bandwidth
 
 
 def test_the_seed_s_flat_wave():
@@ -40,9 +40,9 @@ def test_the_seed_s_flat_wave():
 
 def test_the_bandwidth_is_between_l2_s_and_dram_s():
     titan_v = Target.named("titan_v")
-    told = tile_facts(gemm(4096, 4096, 4096), {"BM": 16, "BN": 16, "BK": 16, "threads": 256}, titan_v)
-    hit = told["l2_hit"]
-    assert told["effective_bandwidth"] == pytest.approx(hit * 1.9e12 + (1 - hit) * 0.653e12)
+    facts = tile_facts(gemm(4096, 4096, 4096), {"BM": 16, "BN": 16, "BK": 16, "threads": 256}, titan_v)
+    hit = facts["l2_hit"]
+    assert facts["effective_bandwidth"] == pytest.approx(hit * 1.9e12 + (1 - hit) * 0.653e12)
 
 
 def test_grouping_raises_the_hit_rate():
@@ -51,17 +51,17 @@ def test_grouping_raises_the_hit_rate():
 
 
 def test_edges_of_tiles_are_computed_for_nothing():
-    told = tile_facts(gemm(129, 128, 8), SEED, H200, registers=128)
-    assert told["blocks"] == 2 and told["tile_fill"] == 129 / 256 and told["waves"]["efficiency"] == 2 / 264
+    facts = tile_facts(gemm(129, 128, 8), SEED, H200, registers=128)
+    assert facts["blocks"] == 2 and facts["tile_fill"] == 129 / 256 and facts["waves"]["efficiency"] == 2 / 264
 
 
 def test_halves_and_batches():
     tile = {"BM": 64, "BN": 256, "BK": 64, "threads": 128, "stages": 3}
-    told = tile_facts(half(10, 128, 512, 512), tile, H200)
-    assert told["blocks"] == 40 and told["intensity"] == 64 * 256 / 320
-    assert told["shared_bytes"] == (64 + 256) * 64 * 2 * 3 and told["occupancy"]["limited_by"] == "shared memory"
-    assert told["registers"] == 128 and told["estimated"] == "registers, shared_bytes"
-    assert told["l2_hit"] == wave_hit_rate(64, 256, 2, 2)  # within a matrix
+    facts = tile_facts(half(10, 128, 512, 512), tile, H200)
+    assert facts["blocks"] == 40 and facts["intensity"] == 64 * 256 / 320
+    assert facts["shared_bytes"] == (64 + 256) * 64 * 2 * 3 and facts["occupancy"]["limited_by"] == "shared memory"
+    assert facts["registers"] == 128 and facts["estimated"] == "registers, shared_bytes"
+    assert facts["l2_hit"] == wave_hit_rate(64, 256, 2, 2)  # within a matrix
     assert tile_facts(half(1, 128, 512, 512), tile, H200, registers=200, shared_bytes=1024)["estimated"] == "none"
 
 
@@ -72,8 +72,8 @@ def test_unknown_facts_are_left_out():
     too_big = tile_facts(product, SEED, RTX_2080, shared_bytes=65 * 1024)
     assert too_big["occupancy"]["blocks_per_sm"] == 0 and "waves" not in too_big
     int8_on_volta = GemmProblem(torch.int8, torch.int32, "int8", False, 256, 256, 256, 1.0, 0.0, "row", "row")
-    told = tile_facts(int8_on_volta, SEED, Target.named("titan_v"))
-    assert told["needed_bandwidth"] is None and told["waves"]
+    facts = tile_facts(int8_on_volta, SEED, Target.named("titan_v"))
+    assert facts["needed_bandwidth"] is None and facts["waves"]
     new = Target("new", arch=130, sms=1, shared_per_sm=1 << 17, shared_per_block=1 << 16, threads_per_sm=2048)
     bare = tile_facts(product, SEED, new)
     assert bare["occupancy"]["blocks_per_sm"] and bare["effective_bandwidth"] is None
@@ -82,6 +82,6 @@ def test_unknown_facts_are_left_out():
 def test_it_prints_and_is_json():
     import json
 
-    told = tile_facts(gemm(4096, 4096, 4096), SEED, H200)
-    assert json.loads(json.dumps(told)) == told
-    assert "limited_by" in str(Report(predicted=told))
+    facts = tile_facts(gemm(4096, 4096, 4096), SEED, H200)
+    assert json.loads(json.dumps(facts)) == facts
+    assert "limited_by" in str(Report(predicted=facts))

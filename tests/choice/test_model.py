@@ -106,7 +106,7 @@ def test_runs_at_different_k_share_nothing_in_l2():
 
 
 def test_seconds_are_those_of_the_parts_as_sustained():
-    """Of one kernel and of two, and the same among other contenders."""
+    """Contenders of one kernel and of two, and the same among other contenders."""
     sustained = efficiency.Sustained(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     works = (kernel(flops=1e6, fetched=1e4, dram=1e6, steps=9.0, epilogue=1e5),) * 2
     one, both = estimate(works[0], sustained=sustained), estimate(*works, sustained=sustained)

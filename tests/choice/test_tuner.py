@@ -162,7 +162,7 @@ def test_the_default_is_left_for_what_is_ahead_by_more_than_the_noise_and_by_a_h
 
 
 def test_a_final_goes_on_until_every_median_is_certain():
-    """Of two, one without noise."""
+    """Two runs, one without noise."""
     noisy, steady = contender(), contender()
     rounds = itertools.count()
 

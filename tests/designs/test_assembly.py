@@ -143,6 +143,13 @@ PROBES = (
     Probe("tma_load_multicast", f"void* to, uint64_t* barrier, {BOX}, unsigned short blocks",
           "tma_load_multicast(to, map, barrier, column, row, batch, blocks)",
           f"{LOAD}.multicast::cluster [to], [map, {{column, row, batch}}], [barrier], blocks;"),
+    Probe(
+        "tma_load_pixels",
+        f"void* to, uint64_t* barrier, {BOX}, unsigned short down, unsigned short right",
+        "tma_load_pixels(to, map, barrier, column, {batch, row, 7}, {down, right})",
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [to], [map, {column, 7, row, batch}], [barrier], {right, down};",
+    ),
     Probe("elect_lane", "int* out", "*out = elect_lane()",
           "{ .reg .pred elected; elect.sync _|elected, 0xffffffff; selp.b32 register, 1, 0, elected; }"),
     Probe("prefetch_tensor_map", BOX, "prefetch_tensor_map(map)", "prefetch.tensormap [map];"),

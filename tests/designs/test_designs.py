@@ -219,17 +219,17 @@ def test_conv2d_geometries(library, op, design, device, name):
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
 def test_conv2d_layouts(library, op, design, device, layout):
     available_on(library, device)
-    input, weight = random(3, 4, 13, 17, device=device), random(6, 2, 3, 3, device=device)
-    bias = random(12, device=device)[::2]
+    make = functools.partial(random, dtype=taken(library, op, design)[0], device=device)
+    input, weight, bias = make(3, 4, 13, 17), make(6, 2, 3, 3), make(12)[::2]
     run = functools.partial(run_where_taken, library, op, design)
     run(layout(input), weight, bias, padding=1, groups=2)
     run(input, layout(weight), bias[:1].expand(6), padding=1, groups=2)
     run(input[:1].expand(3, 4, 13, 17), weight, groups=2)
-    taken = []
+    ran = []
     for taps in (1, 3):
-        weight = random(6, 4, taps, taps, device=device)
-        taken += run(layout(input), layout(weight), bias[:6]), run(input[:1].expand(3, 4, 13, 17), weight)
-    assert any(taken) or run(layout(input), layout(random(4, 1, 3, 3, device=device)), bias[:4], groups=4)
+        weight = make(6, 4, taps, taps)
+        ran += run(layout(input), layout(weight), bias[:6]), run(input[:1].expand(3, 4, 13, 17), weight)
+    assert any(ran) or run(layout(input), layout(make(4, 1, 3, 3)), bias[:4], groups=4)
 
 
 @pytest.mark.parametrize("library, op, design", designs("conv2d"))

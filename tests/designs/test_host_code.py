@@ -53,3 +53,15 @@ def test_a_tensor_map_is_encoded_innermost_first(noted):
     ]
     assert len([each for each in noted if each[0] == "map"]) == 5, "what is empty is not encoded"
     assert noted[-1] == ["error", "cuTensorMapEncodeTiled refuses the tensor: error 1"]
+
+
+def test_a_map_of_pixels_is_encoded_innermost_first(noted):
+    """And the bit that drivers up to 13.1 set is cleared, for images of less than 128 KB."""
+
+    def encoded(images):
+        sizes, pitches = [24, 7, 5, images], [48, 336, 1680]
+        box = [[-2, -1], [2, 1], 32, 64, [1, 4, 3, 1]]
+        return ["pixels", 1, 4, 4096, sizes, pitches, *box, NO_INTERLEAVE, SWIZZLE_128, L2_128, ZEROS]
+
+    pixels = [each for each in noted if each[0] in ("pixels", "bit")]
+    assert pixels == [encoded(2), ["bit", 0], encoded(100), ["bit", 1], ["bit", 0]], "no images are not encoded"

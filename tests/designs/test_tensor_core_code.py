@@ -129,7 +129,7 @@ def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
 
 def test_sums_of_fp8_leave_the_tensor_cores_of_hopper_after_a_slice():
     """There they have few bits. So after numerics.FP8_SLICE products they are added in fp32, by Triton or by the design, whose
-    next product then begins anew; unless the caller asks for fast ones."""
+    next product then begins at 0; unless the caller asks for fast ones."""
     found = machine_code(COMPILE_FP8)
     designs = {"pipelined", "persistent", "warp_specialized", "split_k", "stream_k"}
     assert {design for design, accumulate, _ in found if accumulate is None} == designs

@@ -23,7 +23,7 @@ NEVER_EMPTY = {  # an empty K is refused, or cannot be asked for: a filter of on
     ("tritonkernels", "matmul", "persistent"),
     ("tritonkernels", "matmul", "warp_specialized"),
     *((library.package, op, "depthwise_channels") for library in LIBRARIES for op in ("conv2d", "conv2d_input")),
-    *((library.package, "conv2d_weight", "warp_specialized") for library in LIBRARIES),
+    *((library.package, op, "warp_specialized") for library in LIBRARIES for op in ("conv2d", "conv2d_weight")),
 }
 
 

@@ -88,7 +88,7 @@ def test_no_operation_takes_such_numbers(op, name, other):
 
 @EVERY
 def test_its_dtype_goes_with_the_others(op, name):
-    """Of halves one double: but for `a` and `b` it is the only wrong one."""
+    """One double among halves: but for `a` and `b` it is the only wrong one."""
     if len(CALLS[op][0]) > 1:
         with pytest.raises(DtypeError):
             call(op, **{name: torch.ones(CALLS[op][0][name][0], dtype=torch.float64)})

@@ -13,7 +13,7 @@ from tritonkernels.errors import ArgumentError, DtypeError, ShapeError, UnknownD
 
 @pytest.fixture(scope="module")
 def outcomes(once):
-    """Of all cases at once: processes take seconds to start."""
+    """Outcomes of all cases at once: processes take seconds to start."""
 
     def computed():
         run = children.run("-m", "tests.torch_ops.sharded")

@@ -25,7 +25,7 @@ SHARES = (*PARTS, "next_launch")
 
 @dataclass(frozen=True)
 class Sustained:
-    """Of one design: what it sustains of the figures, by SHARES, and factors of its time.
+    """A design's figures: what it sustains of the figures, by SHARES, and factors of its time.
 
     next_launch  of the launches of a call's further kernels, which the host prepares while the first one runs
     factors   {"config BM=128 ...": 1.1, "precision tf32": 0.9, "a_layout row b_layout col: config BM=128 ...": 1.2, ...}: times

@@ -65,7 +65,7 @@ def piece_of(index, whole, program, programs, cut):
 
 @triton.jit
 def count_parts(tile, cut):
-    """Of one of the tiles left."""
+    """How many parts one of the tiles left has."""
     first = _sharer_of(tl.cast(tile, tl.int64) * cut.tail, cut)
     last = _sharer_of((tl.cast(tile, tl.int64) + 1) * cut.tail - 1, cut)
     return cut.heads + tl.cast(tl.where(cut.sharers > 0, last - first + 1, 0), tl.int32)

@@ -139,7 +139,7 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """Those without splits first."""
+    """Configs without splits first."""
     programs = target.sms or 3
     tiles, in_sums = ([t for t in candidates(problem, target, sums) if legal(t, problem, target)] for sums in (False, True))
     whole = list(tile_configs(problem, target, tiles, GROUP_M=8, SPLIT_K=1, PROGRAMS=programs))

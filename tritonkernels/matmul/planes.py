@@ -1,4 +1,4 @@
-"""FP32 matrix product on tensor cores, planes (tl.dot): operands split once (parts/split.py), then a product over the planes.
+"""FP32 matrix product on tensor cores, planes (tl.dot): operands split once (fp32_planes.py), then a product over the planes.
 
 With A = A0 + A1 and B = B0 + B1, A B = A0 B0 + (A1 B0 + A0 B1) + A1 B1, each a product of numbers that tensor cores multiply
 exactly; the last is below 2^-22 of the first and left out (tf32x3, fp16x3). Three planes give 6 products (bf16x6) or all 9

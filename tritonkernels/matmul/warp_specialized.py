@@ -128,7 +128,7 @@ TILES = sorted(
     key=lambda tile: -tile[0] * tile[1],
 )
 SHAPES = {(rows, columns) for rows, columns, _ in TILES}
-# Sums of a thread, beside an erf or C, 64-bit offsets, or addresses of rows that TMA does not write
+# Sums of a thread, next to an erf or C, 64-bit offsets, or addresses of rows that TMA does not write
 MOST_BESIDE_EPILOGUE, MOST_BESIDE_WIDE, MOST_BESIDE_ADDRESSES = 128, 96, 160
 BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
 MOST_STAGES = 8
@@ -212,7 +212,7 @@ def _along_k(problem, config):
 
 
 def configs(problem, target):
-    """Those without splits first."""
+    """Configs without splits first."""
     found = [numbers for numbers in candidates(problem, target) if legal(numbers, problem, target)]
     for in_lines in (False, True):
         for numbers in found:

@@ -11,7 +11,7 @@ namespace conv2d_weight {
 constexpr int COPY_THREADS = 256, OF_PATCH = 4096;  // elements that a block copies
 
 // In a patch.
-struct Place { int pixel, column; };
+struct Entry { int pixel, column; };
 
 // A block copies COLUMNS of the channels of OF_PATCH / COLUMNS pixels, through shared memory: lanes read along the smaller stride
 // and write 16 bytes of channels each. Rows of the patch are an odd number of words apart, so that neither has bank conflicts.
@@ -39,13 +39,13 @@ channels_last(const Bits* __restrict__ from, Bits* __restrict__ to, int64_t pixe
     const bool along_w = stride.w <= stride.c;
     constexpr int ROUNDS = OF_PATCH / COPY_THREADS, CHUNK = 16 / sizeof(Bits);
     Bits loaded[ROUNDS];
-    const auto place = [&](int round) -> Place {
+    const auto place = [&](int round) -> Entry {
         const int i = round * COPY_THREADS + threadIdx.x;
-        return along_w ? Place{i % PIXELS, i / PIXELS} : Place{i / COLUMNS, i % COLUMNS};
+        return along_w ? Entry{i % PIXELS, i / PIXELS} : Entry{i / COLUMNS, i % COLUMNS};
     };
 #pragma unroll
     for (int round = 0; round < ROUNDS; ++round) {  // apart from the stores, so that all loads are under way together
-        const Place at = place(round);
+        const Entry at = place(round);
         const int64_t pixel = of_pixel[at.pixel], column = of_column[at.column];
         loaded[round] = pixel >= 0 && column >= 0 ? from[pixel + column] : Bits(0);
     }

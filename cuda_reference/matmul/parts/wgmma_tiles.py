@@ -22,7 +22,7 @@ SLICE, BOX = 128, 64 * 128  # bytes of a line of a slice; of a box of the result
 MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper
 MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
 MOST_STAGES_ACROSS_K = 8
-# Registers of a thread of so many consumers, and of these what a box of the result takes beside sums (block_memory.cuh)
+# Registers of a thread of so many consumers, and of these what a box of the result takes next to sums (block_memory.cuh)
 REGISTERS, OF_A_BOX = {1: 255, 2: 232, 3: 160}, 64
 ALL_REGISTERS, OF_A_SCALED_BOX = 240, 48  # where nothing but a scale follows: the producer has the rest of two consumers
 MOST_PROMOTED = 64  # sums where slices have their own, too, which are two sets more
@@ -45,7 +45,7 @@ WHOLE_ROWS = range(129, 321)  # columns of tiles that have all of a product's, i
 
 
 def lines_of_slices(config, itemsize, a_by_k=True, b_by_k=True):
-    """Of 128 bytes, in a stage: one for each row or column of the tile, across K whole boxes."""
+    """Lines of 128 bytes in a stage: one for each row or column of the tile, across K whole boxes."""
     box = SLICE // itemsize
     spans = (config["BM"], a_by_k), (config["BN"], b_by_k)
     return sum(span if by_k else ceil_div(span, box) * box for span, by_k in spans)
@@ -89,7 +89,7 @@ def sums(config):
 
 
 def legal(config, problem, target, shared_bytes=shared_bytes):
-    """Whether a block's slices and boxes fit in shared memory, and a thread's sums in its registers beside what follows."""
+    """Whether a block's slices and boxes fit in shared memory, and a thread's sums in its registers with what follows."""
     consumers, held = config["CONSUMERS"], sums(config)
     if target.is_gpu and shared_bytes(config) > target.shared_per_block:
         return False
@@ -102,7 +102,7 @@ def legal(config, problem, target, shared_bytes=shared_bytes):
 
 
 def _tile(bm, bn, consumers, most_stages=MOST_STAGES, lines=None, **others):
-    """The config of a tile, with as many stages as fit beside two boxes of each consumer, or if these are few beside one."""
+    """The config of a tile, with as many stages as fit with two boxes of each consumer, or if these are few with one."""
     config = {"BM": bm, "BN": bn, "CONSUMERS": consumers}
     of_boxes = [shared_bytes(config | {"STAGES": 0}, boxes) for boxes in (2, 1)]
     fit = [(MOST_BYTES - nbytes) // (SLICE * (lines or bm + bn) + 16) for nbytes in of_boxes]
@@ -177,7 +177,7 @@ def that_fill_waves(problem, target):
 
 
 def of_whole_rows(problem):
-    """Of 64 rows and all columns, if these are few, for two consumers in turn: A is read once, and lines are written whole.
+    """Tiles of 64 rows and all columns, if these are few, for two consumers in turn: A is read once, lines are written whole.
     131072 x 320 x 256 takes 46 us by 64 x 320, where 128 x 160 takes 56 and in turn 49 (H200)."""
     along_k = problem.a_layout == "row", problem.b_layout == "col"
     if not _may_have_any_span(problem, along_k) or problem.n not in WHOLE_ROWS:

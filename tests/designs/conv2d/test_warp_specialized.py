@@ -27,7 +27,7 @@ def config(programs=5, tile=(64, 128, 4), shares=True):
 
 
 def check(args, options, config, seed=0, wide=False, out=None):
-    """Of the launches the one in Gluon by threads, the others in the interpreter."""
+    """Runs the launches: the one in Gluon by threads, the others in the interpreter."""
     call = prepare("conv2d", *args, out=out, **options)
     call.result.fill_(float("nan"))
     for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):

@@ -107,7 +107,7 @@ def test_pieces(tile, channels, filters, form, monkeypatch):
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
 @on_devices
 def test_layouts(layout, device):
-    """Those that TMA cannot read are copied into channels_last first."""
+    """Operands that TMA cannot read are copied into channels_last first."""
     available_on(LIBRARY, device)
     (x, weight, bias), options = operands(CASES["strides and dilation"], layout, device)
     check((x, weight, bias), options, SMALL)
@@ -134,8 +134,8 @@ def test_layouts_of_the_result():
 
 @pytest.mark.parametrize("image", [(3, 8, 5, 5), (1, 8, 9, 15), (2, 8, 8, 16)])
 def test_planes(image, monkeypatch):
-    """Of an odd size: pairs begin with the first position in every other one, and images within a box are no neighbours. Or of
-    words of 16 bytes."""
+    """Images of an odd size: pairs begin with the first position in every other one, and images within a box are no
+    neighbours. Or of words of 16 bytes."""
     args, options = operands((image, (72, 8, 1, 1), {}), torch.clone)
     for order in ("", "1", "2"):
         monkeypatch.setenv("SIMT_ORDER", order)

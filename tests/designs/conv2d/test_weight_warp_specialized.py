@@ -26,7 +26,7 @@ def config(programs=5, tile=(64, 128, 3)):
 
 
 def check(args, options, config, seed=0, wide=False):
-    """Of the launches the one in Gluon by threads, the others in the interpreter."""
+    """Runs the launches: the one in Gluon by threads, the others in the interpreter."""
     call = prepare("conv2d_weight", *args, **options)
     call.result.fill_(float("nan"))
     for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):

@@ -124,7 +124,7 @@ def test_cuts():
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
 @on_devices
 def test_layouts(layout, device):
-    """Those that TMA cannot read are copied into channels_last first."""
+    """Operands that TMA cannot read are copied into channels_last first."""
     available_on(LIBRARY, device)
     args, options = operands("fp16", CASES["strides and dilation"], layout, device)
     check(args, options, SMALL)

@@ -24,7 +24,7 @@ CASES = [(design, index) for design in DESIGNS for index in CONFIGS.get(design, 
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("name, index", CASES)
 def test_results_are_exact(name, index, kind):
-    """Of small whole numbers."""
+    """Operands of small whole numbers."""
     (m, n, k), a_lies, b_lies = PROBLEMS[kind]
     a, b, c = a_lies(small_integers(m, k)), b_lies(small_integers(k, n)), small_integers(m, n)
     out, buffer, where = poisoned((m, n), torch.float32, "cpu")

@@ -119,7 +119,7 @@ def test_rows_that_end_inside_a_vector(device, a_along_k, b_along_k):
 @pytest.mark.parametrize("a_along_k", (True, False))
 @pytest.mark.parametrize("b_along_k", (True, False))
 def test_memory_that_ends_inside_a_vector(device, a_along_k, b_along_k, everything):
-    """A copy of 16 bytes would read all of them, whatever it is told: with rows of 8 floats, of which the last has fewer.
+    """A copy of 16 bytes would read all of them, whatever it is asked for: with rows of 8 floats, of which the last has fewer.
 
     In the emulation `make test` runs each tile with A in both directions and B in both, in two of the four combinations.
     """

@@ -20,7 +20,7 @@ def problem(dtype, **options):
     "tile, target, asked, expected",
     [
         ((128, 256, 128, 8, 3), H200, HALF, True),  # 128 sums
-        ((128, 256, 128, 8, 3), A100, HALF, False),  # beside operands in registers
+        ((128, 256, 128, 8, 3), A100, HALF, False),  # with operands in registers
         ((128, 128, 128, 8, 3), A100, HALF, True),
         ((128, 256, 128, 8, 3), H200, HALF | {"activation": "gelu"}, False),
         ((128, 256, 128, 8, 3), H200, HALF | {"activation": "relu"}, True),

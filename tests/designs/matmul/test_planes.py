@@ -26,7 +26,8 @@ BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library
 def split(library, matrix, precision):
     """(planes, the matrix that they represent, in float64) of an FP32 matrix."""
     backend.name()  # before the kernels are decorated
-    module = importlib.import_module(f"{library.package}.matmul.parts.split")
+    name = "split" if library.package == "cuda_reference" else "fp32_planes"
+    module = importlib.import_module(f"{library.package}.matmul.parts.{name}")
     launches, planes, ranges = module.split(matrix[None], precision)
     for launch in launches:
         launch.run()

@@ -158,7 +158,7 @@ def test_accesses(tile, layout):
 
 
 # Of 64 rows: the wgmmas of 32 of k, the groups of them, and what a thread may read and write of its stack in a slice
-CODE = {"small": (12, 4, 2), "two": (12, 2, 0), "three": (12, 4, 2), "wide": (12, 4, 24), "square": (12, 4, 24)}
+CODE = {"small": (12, 4, 2), "two": (12, 2, 0), "three": (12, 4, 3), "wide": (12, 4, 24), "square": (12, 4, 24)}
 
 
 @nvcc.needed

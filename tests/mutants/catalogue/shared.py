@@ -170,8 +170,8 @@ MUTANTS = [
         ("families of any shape", '"family": {shape.family}', '"family": set(options.family or ())'),
         (
             "classes of epilogues only",
-            "set(itertools.chain(*model.classes(shape.problem)))",
-            "set(model.classes(shape.problem)[1])",
+            "set(itertools.chain(*efficiency.classes(shape.problem)))",
+            "set(efficiency.classes(shape.problem)[1])",
         ),
         ("a sweep of nothing", "    if not drawn:\n", "    if False:\n"),
     ),

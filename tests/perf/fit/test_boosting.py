@@ -29,7 +29,7 @@ def calls(number, seed, noise=0.05, wrong=0.0):
 
 
 def factors(trees, rows):
-    """Of calls with these figures, a dict each."""
+    """Factors of calls with these figures, a dict each."""
     return trees.factors({name: numpy.array([row.get(name, 0.0) for row in rows]) for name in trees.names}, len(rows))
 
 

@@ -122,7 +122,7 @@ def test_the_same_records_give_the_same_files(tmp_path, monkeypatch):
     monkeypatch.setattr(residuals, "FEWEST", 0)
     first = written(1)
     assert written(2) == first
-    assert b"| tritonkernels | 8 | " in first["judged.md"], "fitted to all 20 shapes, judged by 8 beside 12"
+    assert b"| tritonkernels | 8 | " in first["judged.md"], "fitted to all 20 shapes, judged by 8 next to 12"
     of_gemm = json.loads(first["tritonkernels.gemm.json"])
     assert (of_gemm["schema"], of_gemm["gpus"], of_gemm["commit"], of_gemm["records"]) == (table.SCHEMA, ["h200"], "abc", 360)
     assert set(efficiency.Figures(table.folder("h200"))) >= set(table.fitted([]))

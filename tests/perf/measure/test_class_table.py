@@ -58,17 +58,6 @@ def test_figures_of_a_class(results):
     assert list(fp64.packages) == ["triton"]
 
 
-def test_goals_are_reached_by_all_cases_or_not_at_all(results):
-    large, fp64 = results
-    assert (large.reaches("triton"), large.reaches("cuda"), fp64.reaches("triton")) == (False, False, True)
-    (refused,) = class_table.of_records([*case("1x1", 1.0, triton=0.5), failed("4x4", "triton", "refused: no fit")])
-    assert not refused.reaches("triton"), "a case without a time does not reach it"
-    (slow,) = class_table.of_records([r for n in range(9) for r in case(f"{n}", 1.0, cuda=0.5 if n else 1.2)])
-    assert slow.packages["cuda"].mean > 1 and not slow.reaches("cuda"), "one of them is below"
-    (untimed,) = class_table.of_records([failed("4x4", "triton", "not run: it ended")])
-    assert untimed.reaches("triton") is None and untimed.packages["triton"].mean is None
-
-
 def test_the_table_has_the_goals_beside_the_figures(results):
     text = class_table.markdown_table(results)
     head, _, large, fp64 = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines())

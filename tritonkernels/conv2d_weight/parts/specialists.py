@@ -129,7 +129,7 @@ class Positions(NamedTuple):
 
 @gluon.jit
 def _positions(first, input, grad, g, BOX: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
-    """Of a slice."""
+    """Where the pixels of a slice of positions are."""
     position = first * BOX + gl.arange(0, BOX, LAYOUT)
     n = position // g.Q // g.P
     p = position // g.Q % g.P
