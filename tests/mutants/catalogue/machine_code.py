@@ -88,7 +88,7 @@ MUTANTS = [
     *of(
         "cuda_reference/common/tensor_map.cuh",
         "test_host_code",
-        ("no swizzle", "CU_TENSOR_MAP_SWIZZLE_128B", "CU_TENSOR_MAP_SWIZZLE_64B"),
+        ("no swizzle", "NONE, CU_TENSOR_MAP_SWIZZLE_128B", "NONE, CU_TENSOR_MAP_SWIZZLE_64B"),
         ("a pitch in elements", "cuuint64_t(t.strides[1] * t.element_bytes)", "cuuint64_t(t.strides[1])"),
         (
             "fp32 not rounded to tf32",
