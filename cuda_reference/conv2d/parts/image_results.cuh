@@ -17,7 +17,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     T* out;
     ImagesStrides stride;
     int positions, filters, P, Q;
-    unsigned char* box;  // of this warpgroup
+    unsigned char* box;  // this warpgroup's
 
     // Of 64 positions and a filter for each column, the first of which are given.
     template <int TILES, class Bias>

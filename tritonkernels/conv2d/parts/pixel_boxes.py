@@ -12,11 +12,11 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
+from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import barrier, copy_async, load_box
 from ...language.shared_walk import count_pieces, piece_of
 
 AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
-LINES = gl.constexpr(32)  # columns that a warp stores together
 
 
 class Tile(NamedTuple):
@@ -166,24 +166,9 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
         else:
             if count < cut.slices:
                 slot = (number - cut.whole) * most + part
-                _store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
+                store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
             else:
                 _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
-
-
-@gluon.jit
-def _store_part(acc, FIRST: gl.constexpr, tile_ptr, row, col, tile):
-    """The sums of a consumer, which begin at (row, col) of the tile; FIRST of their columns are stored."""
-    if acc.shape[1] > LINES:
-        HALF: gl.constexpr = acc.shape[1] // 2
-        left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
-        _store_part(left, FIRST, tile_ptr, row, col, tile)
-        _store_part(right, FIRST + HALF, tile_ptr, row, col, tile)
-    else:
-        LAYOUT: gl.constexpr = acc.type.layout
-        rows = row + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
-        cols = col + FIRST + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
-        gl.store(tile_ptr + (rows[:, None] * tile.N + cols[None, :]), acc)
 
 
 @gluon.jit
