@@ -2,6 +2,7 @@
 
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
@@ -44,17 +45,10 @@ _KERNEL = Kernel(
 
 
 def refuses(problem, target):
-    if problem.precision not in ("fp16", "bf16"):
-        return f"its slices are 64 channels of 16 bits, and these are {problem.precision}"
-    if problem.groups > 1:
-        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
-    if target.is_gpu and target.arch != 90:
-        return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
-    if not problem.terms * problem.outputs:
-        return "TMA describes no empty operand, and there is nothing to add up"
-    if problem.n * problem.p * problem.q > MOST_POSITIONS:
-        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
-    return beyond_maps(problem)
+    positions = problem.n * problem.p * problem.q
+    if positions > MOST_POSITIONS:
+        return f"it numbers output pixels in 32 bits, {positions} are too many"
+    return refuses_on_hopper(problem, target) or beyond_maps(problem)
 
 
 def configs(problem, target):

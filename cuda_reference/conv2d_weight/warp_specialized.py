@@ -2,6 +2,7 @@
 
 from tritonkernels.choice.work import STORED, Work, ahead_of
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
 from tritonkernels.operations.conv2d_weight.pieces import SLICE, cut
 from tritonkernels.workspace import counters, partial_sums
 
@@ -30,17 +31,9 @@ _KERNEL = Kernel(
 
 
 def refuses(problem, target):
-    if problem.precision not in ("fp16", "bf16"):
-        return f"across the reduction wgmma reads fp16 and bf16 only, not {problem.precision}"
-    if problem.groups > 1:
-        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
-    if target.is_gpu and target.arch != 90:
-        return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
-    if not problem.terms * problem.outputs:
-        return "TMA describes no empty operand, and there is nothing to add up"
     if problem.terms >= 2**31 - SLICE:
         return f"TMA counts positions in 32 bits, and there are {problem.terms}"
-    return beyond_maps(problem)
+    return refuses_on_hopper(problem, target) or beyond_maps(problem)
 
 
 def configs(problem, target):

@@ -34,6 +34,7 @@ from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d.on_hopper import refuses_on_hopper
 from ..operations.conv2d_weight.pieces import cut
 from ..problem import LARGEST_TILE
 from ..workspace import partial_sums
@@ -109,17 +110,10 @@ def _add_parts_kernel(
 
 
 def refuses(problem, target):
-    if problem.precision not in ("fp16", "bf16"):
-        return f"its slices are 64 channels of 16 bits, and these are {problem.precision}"
-    if problem.groups > 1:
-        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
-    if target.is_gpu and target.arch != 90:
-        return f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
-    if not problem.terms * problem.outputs:
-        return "TMA describes no empty operand, and there is nothing to add up"
-    if problem.n * problem.p * problem.q >= 2**31 - LARGEST_TILE:
-        return f"it numbers output pixels in 32 bits, {problem.n * problem.p * problem.q} are too many"
-    return needs_a_gpu(target)
+    positions = problem.n * problem.p * problem.q
+    if positions >= 2**31 - LARGEST_TILE:
+        return f"it numbers output pixels in 32 bits, {positions} are too many"
+    return refuses_on_hopper(problem, target) or needs_a_gpu(target)
 
 
 def configs(problem, target):

@@ -33,6 +33,7 @@ from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Filters, Images
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d.on_hopper import refuses_on_hopper
 from ..operations.conv2d_weight.pieces import SLICE, cut
 from ..workspace import partial_sums
 from .parts.specialists import Ring, Tile, consume, produce
@@ -104,17 +105,9 @@ def _add_parts_kernel(
 
 
 def refuses(problem, target):
-    if problem.precision not in ("fp16", "bf16"):
-        return f"across the reduction wgmma reads fp16 and bf16 only, not {problem.precision}"
-    if problem.groups > 1:
-        return f"its boxes have 64 channels of one group, and there are {problem.groups} groups"
-    if target.is_gpu and target.arch != 90:
-        return f"wgmma is an instruction of sm_90, {target.name} is {target.isa}"
-    if not problem.terms * problem.outputs:
-        return "there is nothing to add up"
     if problem.terms >= 2**31 - SLICE:
         return f"it counts positions in 32 bits, and there are {problem.terms}"
-    return needs_a_gpu(target)
+    return refuses_on_hopper(problem, target) or needs_a_gpu(target)
 
 
 def configs(problem, target):
