@@ -64,7 +64,7 @@ class Shared(NamedTuple):
         assert 0 <= place < len(self.values), "no such place"
         return Shared(self.values[int(place)])
 
-    def _reinterpret(self, dtype, shape, layout):
+    def reinterpret(self, dtype, shape, layout):
         """Parts of boxes' rows; or matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of
         columns lie."""
         if shape[-1] == self.values.shape[-1]:
@@ -348,7 +348,12 @@ def _fakes(program):
     products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end}
     nothing = dict.fromkeys(("barrier", "fence_async_shared", "wait_for_earlier_kernels"), lambda: None)
     async_copy = types.SimpleNamespace(commit_group=program.commit, wait_group=program.wait_groups)
-    copies = {"load_box": program.load_box, "copy_async": program.copy, "async_copy": async_copy}
+    copies = {
+        "load_box": program.load_box,
+        "copy_async": program.copy,
+        "async_copy": async_copy,
+        "reinterpret": Shared.reinterpret,
+    }
     return {"gl": gl, "tl": types.SimpleNamespace(**numbers), "mbarrier": mbarrier, **copies, **products, **nothing}
 
 

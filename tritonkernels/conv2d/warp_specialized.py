@@ -30,6 +30,7 @@ from ..language.epilogue import rounded
 from ..language.gluon_tile import needs_a_gpu
 from ..language.last_to_arrive import sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.renamed import reinterpret
 from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
@@ -64,8 +65,8 @@ def _warp_specialized_kernel(
     LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
     pixel_boxes = gl.allocate_shared_memory(dtype, [STAGES, tile.M, tile.DEPTH], LAYOUT)
     filter_boxes = gl.allocate_shared_memory(dtype, [STAGES] + filters.block_type.shape, filters.layout)  # noqa: RUF005
-    left = pixel_boxes._reinterpret(dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
-    right = filter_boxes._reinterpret(dtype, [STAGES * tile.ACROSS, tile.N // tile.ACROSS, tile.DEPTH], LAYOUT)
+    left = reinterpret(pixel_boxes, dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
+    right = reinterpret(filter_boxes, dtype, [STAGES * tile.ACROSS, tile.N // tile.ACROSS, tile.DEPTH], LAYOUT)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):

@@ -29,6 +29,7 @@ from ..language.convolution import Geometry
 from ..language.gluon_tile import needs_a_gpu
 from ..language.last_to_arrive import sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
+from ..language.renamed import reinterpret
 from ..language.shared_walk import Shares, count_parts
 from ..language.structs import Filters, Images
 from ..language.triton import tl, triton
@@ -59,8 +60,8 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
     LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
     grads = gl.allocate_shared_memory(dtype, [STAGES * (tile.M // BOX), BOX, BOX], LAYOUT)
     inputs = gl.allocate_shared_memory(dtype, [STAGES * (tile.N // BOX), BOX, BOX], LAYOUT)
-    left = grads._reinterpret(dtype, [STAGES * tile.DOWN, BOX, tile.M // tile.DOWN], LAYOUT)
-    right = inputs._reinterpret(dtype, [STAGES * tile.ACROSS, BOX, tile.N // tile.ACROSS], LAYOUT)
+    left = reinterpret(grads, dtype, [STAGES * tile.DOWN, BOX, tile.M // tile.DOWN], LAYOUT)
+    right = reinterpret(inputs, dtype, [STAGES * tile.ACROSS, BOX, tile.N // tile.ACROSS], LAYOUT)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
