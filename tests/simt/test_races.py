@@ -6,7 +6,7 @@ import pytest
 
 from cuda_reference.launch import LIBRARY
 from cuda_reference.trace import trace
-from tests.designs.test_gemm_ladder import CONFLICT_FREE
+from tests.designs.test_gemm_ladder_cuda import CONFLICT_FREE
 from tests.harness import Size, built, designs, prepare, random, suited, taken, thorough
 from tritonkernels.target import Target
 
@@ -18,7 +18,7 @@ SHAPES = {
     "conv2d_weight": ((1, 3, 9, 17), Size((5, 3, 3, 2)), (1, 5, 7, 16)),
     "conv2d_bias": ((2, 5, 20, 17),),
 }
-ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests/designs/test_gemm_ladder.py traces these
+ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests.designs.test_gemm_ladder_cuda.py traces these
 TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[1:] not in ELSEWHERE]
 
 

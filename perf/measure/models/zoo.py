@@ -73,12 +73,16 @@ def llama(small):
     return LlamaForCausalLM(LlamaConfig(num_hidden_layers=1 if small else 4, vocab_size=vocabulary, **LLAMA[small]))
 
 
-def tokens(sequences, length, small_length=16, **options):
-    """inputs() of token numbers."""
+def tokens(sequences, length, small_length=16):
+    """inputs() of token numbers.
+
+    The cache of keys and values is left on, as it is by default: without one transformers asks the GPU whether sequences are
+    packed, which no graph can capture.
+    """
 
     def draw(small):
         shape = (min(sequences, 2), small_length) if small else (sequences, length)
-        return {"input_ids": torch.randint(100, shape), **options}
+        return {"input_ids": torch.randint(100, shape)}
 
     return draw
 
@@ -105,11 +109,9 @@ MODELS: dict[str, Model] = {
     "vit": _of_images("ViT-S", of_timm("vit_small_patch16_224", img_size=64, depth=1, embed_dim=64, num_heads=2), dtypes=WHOLE),
     "bert": Model("BERT", "transformers", bert, tokens(16, 512), "16 x 512 tokens"),
     "whisper": Model("Whisper's encoder", "transformers", whisper, _seconds_of_sound, "4 x 30 s"),
-    "llama": Model("Llama, 4 layers", "transformers", llama, tokens(1, 2048, use_cache=False), "2048 tokens"),
-    "llama-16": Model(
-        "Llama, 4 layers", "transformers", llama, tokens(16, 1, 1, use_cache=False), "16 x 1 token", trained=False
-    ),
-    "llama-1": Model("Llama, 4 layers", "transformers", llama, tokens(1, 1, 1, use_cache=False), "1 token", trained=False),
+    "llama": Model("Llama, 4 layers", "transformers", llama, tokens(1, 2048), "2048 tokens"),
+    "llama-16": Model("Llama, 4 layers", "transformers", llama, tokens(16, 1, 1), "16 x 1 token", trained=False),
+    "llama-1": Model("Llama, 4 layers", "transformers", llama, tokens(1, 1, 1), "1 token", trained=False),
 }
 
 
