@@ -5,18 +5,12 @@ from typing import Any, NamedTuple
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    mbarrier,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ...language.part_of_sums import LINES, store_part
-from ...language.renamed import barrier, copy_async, load_box
+from ...language.renamed import copy_async, load_box
+from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
-
-AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
 
 
 class Tile(NamedTuple):
@@ -52,13 +46,6 @@ def _wide(index, WIDE: gl.constexpr):
 
 
 @gluon.jit
-def _next(at, phase, STAGES: gl.constexpr):
-    """The slice's place in the ring after this one, and the phase of its barriers."""
-    last = at == STAGES - 1
-    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
-
-
-@gluon.jit
 def _is_below(index, size):
     """Whether it is 0 to size - 1."""
     return index.to(gl.uint32) < gl.cast(size, gl.uint32)
@@ -72,20 +59,12 @@ def _corner(number, g, tile):
 
 
 @gluon.jit
-def _publish(ring, at, before: gl.constexpr, slices, STAGES: gl.constexpr):
-    """The slice of `before` slices ago has landed, for all warps to see, and for wgmma."""
-    fence_async_shared()
-    barrier()
-    place = gl.where(at >= before, at - before, at - before + STAGES)
-    mbarrier.arrive(ring.full.index(place), pred=slices >= before)
-
-
-@gluon.jit
 def produce(input, filters, ring: Ring, g, cut, tile):
     """Fill the ring with the slices of all pieces: tap by tap, the channels of each. TMA copies filters; threads copy pixels by
-    16 bytes, and publish a slice when AHEAD others are on their way."""
+    16 bytes, and announce a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
     STAGES: gl.constexpr = tile.STAGES
+    AHEAD: gl.constexpr = STAGES // 2
     WIDE: gl.constexpr = tile.WIDE
     LANES: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
     columns = gl.arange(0, DEPTH, gl.SliceLayout(0, LANES))
@@ -120,10 +99,9 @@ def produce(input, filters, ring: Ring, g, cut, tile):
             chunk = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
             copy_async(ring.pixels.index(at), input.ptr + (from_rows + chunk), mask=inside[:, None] & exists[None, :])
             async_copy.commit_group()
-            async_copy.wait_group(AHEAD)
-            _publish(ring, at, AHEAD, slices, STAGES)
+            announce(ring.full, at, AHEAD, AHEAD, slices, STAGES)
             slices += 1
-            at, phase = _next(at, phase, STAGES)
+            at, phase = next_place(at, phase, STAGES)
             c += DEPTH
             ends = c >= g.C
             c = gl.where(ends, 0, c)
@@ -131,9 +109,7 @@ def produce(input, filters, ring: Ring, g, cut, tile):
             s = gl.where(ends, s + 1, s)
             r = gl.where(s == g.S, r + 1, r)
             s = gl.where(s == g.S, 0, s)
-    for left in gl.static_range(AHEAD):
-        async_copy.wait_group(AHEAD - 1 - left)
-        _publish(ring, at, AHEAD - left, slices, STAGES)
+    announce_last(ring.full, at, AHEAD, slices, STAGES)
 
 
 @gluon.jit
@@ -157,7 +133,7 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
             acc = warpgroup_mma_wait(1, deps=(acc,))
             mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
             before = at
-            at, phase = _next(at, phase, tile.STAGES)
+            at, phase = next_place(at, phase, tile.STAGES)
         acc = warpgroup_mma_wait(0, deps=(acc,))
         mbarrier.arrive(ring.empty.index(before))
         position, filter = _corner(number, g, tile)

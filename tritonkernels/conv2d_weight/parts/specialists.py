@@ -5,16 +5,12 @@ from typing import Any, NamedTuple
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    mbarrier,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
 from ...language.gluon_tile import span
 from ...language.part_of_sums import LINES, store_part
-from ...language.renamed import barrier, copy_async
+from ...language.renamed import copy_async
+from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
 
 
@@ -66,13 +62,6 @@ def place_of(index, g, tile):
     tiles_m = gl.cdiv(g.K, tile.M)
     chunks = gl.cdiv(g.C, tile.BOX)
     return Place(index % tiles_m * tile.M, index // tiles_m * (tile.N // tile.BOX), chunks, g.R * g.S * chunks)
-
-
-@gluon.jit
-def _next(at, phase, STAGES: gl.constexpr):
-    """The slice's place in the ring after this one, and the phase of its barriers."""
-    last = at == STAGES - 1
-    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
 
 
 @gluon.jit
@@ -169,17 +158,11 @@ def _moved(at, step, where):
 
 
 @gluon.jit
-def _publish(ring, at, exists):
-    """The slice at that place has landed, for all warps to see, and for wgmma."""
-    fence_async_shared()
-    barrier()
-    mbarrier.arrive(ring.full.index(at), pred=exists)
-
-
-@gluon.jit
 def produce(input, grad, ring: Ring, g, cut, tile):
-    """Fill the ring with the slices of all pieces. A slice is published when the next one is on its way."""
+    """Fill the ring with the slices of all pieces. A slice is announced when AHEAD others are on their way."""
     BOX: gl.constexpr = tile.BOX
+    STAGES: gl.constexpr = tile.STAGES
+    AHEAD: gl.constexpr = STAGES // 2
     ROWS: gl.constexpr = tile.M // BOX
     UNITS: gl.constexpr = tile.N // BOX
     WIDE: gl.constexpr = tile.WIDE
@@ -192,7 +175,6 @@ def produce(input, grad, ring: Ring, g, cut, tile):
     end_w = g.Q * g.step_w - g.padding_w
     at = 0
     phase = 0
-    before = 0
     slices = 0
     for index in range(pieces):
         number, first, count, _ = piece_of(index, whole, program, gl.num_programs(0), cut)
@@ -216,17 +198,14 @@ def produce(input, grad, ring: Ring, g, cut, tile):
                 _copy_unit(ring.inputs.index(at * UNITS + 2), three, input.ptr, now, exists, g)
                 _copy_unit(ring.inputs.index(at * UNITS + 3), four, input.ptr, now, exists, g)
             async_copy.commit_group()
-            async_copy.wait_group(1)
-            _publish(ring, before, slices > 0)
+            announce(ring.full, at, AHEAD, AHEAD, slices, STAGES)
             slices += 1
-            before = at
-            at, phase = _next(at, phase, tile.STAGES)
+            at, phase = next_place(at, phase, STAGES)
             now = _moved(now, step, True)
             now = _moved(now, of_row, now.w >= end_w)
             now = _moved(now, of_image, now.h >= end_h)
             image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
-    async_copy.wait_group(0)
-    _publish(ring, before, slices > 0)
+    announce_last(ring.full, at, AHEAD, slices, STAGES)
 
 
 @gluon.jit
@@ -251,7 +230,7 @@ def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
             acc = warpgroup_mma_wait(1, deps=(acc,))
             mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
             before = at
-            at, phase = _next(at, phase, tile.STAGES)
+            at, phase = next_place(at, phase, tile.STAGES)
         acc = warpgroup_mma_wait(0, deps=(acc,))
         mbarrier.arrive(ring.empty.index(before))
         place = place_of(number, g, tile)

@@ -15,6 +15,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from ...language.epilogue import rounded
 from ...language.gluon_tile import span
 from ...language.renamed import load_box, store_box
+from ...language.ring import next_place
 from .epilogue import finished, store_tile
 from .tile import count_tiles_of, tile_corner
 
@@ -96,14 +97,6 @@ def _request(operand, place, batch, row, k, full, ALONG_K: gl.constexpr):
 
 
 @gluon.jit
-def _next(at, phase, STAGES: gl.constexpr):
-    """The place in the ring after this one, and the phase of its barriers: counted on, since what a division of the number of
-    slices takes is time in which nothing is multiplied."""
-    last = at == STAGES - 1
-    return gl.where(last, 0, at + 1), gl.where(last, phase ^ 1, phase)
-
-
-@gluon.jit
 def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, tile):
     """Fill the ring with the slices of all pieces of the program, of each also with its boxes of C, if they come there."""
     nbytes: gl.constexpr = tile.CONSUMERS * operands.a.block_type.nbytes + operands.b.block_type.nbytes
@@ -127,7 +120,7 @@ def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, 
             if operands.b_rest is not None:
                 rest = ring.slices.b_rest.index(at)
                 _request(operands.b_rest, rest, b_batch, b_row + tile.LEFT, k, full, layout.B_ALONG_K)
-            at, phase = _next(at, phase, tile.STAGES)
+            at, phase = next_place(at, phase, tile.STAGES)
         if addend is not None:
             WIDTH: gl.constexpr = addend.block_type.shape[2]
             for box in gl.static_range((tile.LEFT + tile.RIGHT) // WIDTH):
@@ -137,7 +130,7 @@ def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, 
                 for i in gl.static_range(tile.CONSUMERS):
                     place = ring.slices.a.index(at * tile.CONSUMERS + i)
                     load_box(addend, [batch, row + i * tile.ROWS, col + box * WIDTH], full, place)
-                at, phase = _next(at, phase, tile.STAGES)
+                at, phase = next_place(at, phase, tile.STAGES)
 
 
 @gluon.jit
@@ -204,7 +197,7 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
                     acc = warpgroup_mma_wait(1, deps=(acc,))
                 mbarrier.arrive(ring.empty.index(before), pred=i > 0)
             before = at
-            at, phase = _next(at, phase, tile.STAGES)
+            at, phase = next_place(at, phase, tile.STAGES)
         if not (SUMS_SLICES or tile.IN_REGISTERS):
             if tile.RIGHT > 0:
                 acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
@@ -264,7 +257,7 @@ def _write(
                     c_tile = box.reshape((box.shape[1], box.shape[2])).load(LAYOUT)
                     fence_async_shared()  # the next copy is of another proxy, and would not wait for loads under way
                     mbarrier.arrive(ring.empty.index(at))
-                    at, phase = _next(at, phase, tile.STAGES)
+                    at, phase = next_place(at, phase, tile.STAGES)
                 acc = finished(
                     acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue, c_tile
                 )
