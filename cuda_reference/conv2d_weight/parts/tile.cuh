@@ -17,15 +17,16 @@ struct Tile {
     int group, first_m, first_n, count_m, count_n;  // rows and columns of the group
     int64_t first, end;                             // positions
 
-    // `columns`: of a group.
-    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split) {
+    // `columns`: of a group. The index-th tile, with `count` positions from `first` on.
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int index, int64_t first, int64_t count)
+        : first(first), end(min(first + count, int64_t(g.N) * g.P * g.Q)) {
         const int rows = g.k_per_group(), tiles_n = ceil_div(columns, BN), tiles_m = ceil_div(rows, BM);
-        first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM;
-        group = blockIdx.x / tiles_n / tiles_m;
+        first_n = index % tiles_n * BN, first_m = index / tiles_n % tiles_m * BM;
+        group = index / tiles_n / tiles_m;
         count_m = min(BM, rows - first_m), count_n = min(BN, columns - first_n);
-        first = blockIdx.y * positions_per_split;
-        end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
     }
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split)
+        : Tile(g, columns, BM, BN, blockIdx.x, blockIdx.y * positions_per_split, positions_per_split) {}
 
     // grad_output of the first row, at position 0; the input of the group's first channel.
     template <class T>
