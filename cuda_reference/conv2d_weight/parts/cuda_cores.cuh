@@ -46,7 +46,7 @@ __device__ __forceinline__ void multiply_slice(float (&sum)[TM][TN], const float
 template <int BM, int BN, int BL, int TM, int TN, int STAGES>
 __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS, gemm::Shape<BM, BN, TM, TN>::blocks_per_sm(true))
 cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_output, float* __restrict__ weight,
-           float* __restrict__ parts, int* __restrict__ counters, Geometry g, Strides stride, Cut cut) {
+           float* __restrict__ parts, int* __restrict__ counters, Geometry g, Strides stride, Moves moves, Cut cut) {
     wait_for_earlier_kernels();
     using Own = gemm::Shape<BM, BN, TM, TN>;
     using Lanes = gemm::ZOrder<BM, BN, TM, TN>;
@@ -59,12 +59,12 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
 
     for_pieces(cut, [&](const Piece& piece) {
         const Tile tile(g, g.R * g.S * channels, BM, BN, piece.tile, int64_t(piece.first) * BL, int64_t(piece.count) * BL);
-        SliceCopies<ATile, BTile, BL, STAGES, Own::THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride);
+        SliceCopies<ATile, BTile, BL, STAGES, Own::THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride, moves);
         copies.copy_ahead(STAGES - 1);
         float sum[TM][TN] = {};
         int now = 0;
 #pragma unroll 1
-        for (int slice = 0; slice < piece.count; ++slice) {
+        for (int left = int((tile.end - tile.first + BL - 1) / BL); left > 0; --left) {
             cp_async_wait<STAGES - 2>();
             __syncthreads();  // it has landed; the places of the next are known, and its stage is free
             copies.copy_next();
@@ -76,11 +76,10 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
         if (!is_whole) {
             const int shared_tile = piece.tile - cut.whole;
             const Part part = part_of(cut, piece);
-            const auto counter_of = [&](int group) {
-                const int of_tile = 1 + ceil_div(part.most, GROUP_OF_PARTS);
-                return counters + shared_tile * of_tile + (group < 0 ? 0 : 1 + group / GROUP_OF_PARTS);
-            };
-            const auto sums_of = [&](int i) { return parts + (int64_t(shared_tile) * part.most + i) * (BM * BN); };
+            int* const arrivals = counters + shared_tile * (1 + ceil_div(part.most, GROUP_OF_PARTS));
+            float* const of_tile = parts + int64_t(shared_tile) * part.most * (BM * BN);
+            const auto counter_of = [&](int group) { return arrivals + (group < 0 ? 0 : 1 + group / GROUP_OF_PARTS); };
+            const auto sums_of = [&](int i) { return of_tile + i * (BM * BN); };  // 2^31 sums would be 130,000 blocks'
             is_whole = add_parts<Own::THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, part.own, 0, part.count - 1, counter_of,
                                                                                      sums_of);
         }

@@ -8,7 +8,7 @@ from tritonkernels.operations.gemm.split_counts import one_by_one
 
 from ...launch import CudaLaunch, Source, ceil_div, configs_of
 from .channels_last import copied, in_chunks, padded
-from .operands import arguments
+from .operands import arguments, moves
 from .pieces import workspace
 
 SPACE = configs_of(
@@ -17,7 +17,7 @@ SPACE = configs_of(
     (64, 128, 32, 8, 8, 2),
     (128, 64, 32, 8, 8, 2),
     (64, 64, 32, 8, 8, 2),
-    (128, 256, 16, 8, 16, 3),
+    (128, 256, 32, 8, 16, 2),
 )
 LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
 
@@ -47,7 +47,7 @@ def configs(problem, target):
 def cut_of(problem, config):
     columns = problem.r * problem.s * padded(problem.c // problem.groups, problem.dtype.itemsize)
     tiles = problem.groups * ceil_div(problem.rows, config["BM"]) * ceil_div(columns, config["BN"])
-    return cut(tiles, ceil_div(problem.terms, config["BL"]), config["BLOCKS"], LEAST)
+    return cut(tiles, max(1, ceil_div(problem.terms, config["BL"])), config["BLOCKS"], LEAST)
 
 
 def launches(problem, config, input, grad_output, out):
@@ -57,7 +57,7 @@ def launches(problem, config, input, grad_output, out):
     share = cut_of(problem, config)
     tensors, structs = arguments(problem, input, grad_output, out)
     sums = workspace(share, config["BM"] * config["BN"], 1, out)
-    given = *tensors, *sums, *structs, share[:-1]
+    given = *tensors, *sums, *structs, moves(problem, input, grad_output, config["BL"]), share[:-1]
     threads, kernel = (threads_of(config), 1, 1), _kernel(config)
     yield CudaLaunch(SOURCE, kernel, (share.blocks,), threads, given, _shared_bytes(config), (kernel,))
 

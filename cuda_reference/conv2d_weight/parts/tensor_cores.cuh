@@ -75,7 +75,7 @@ __device__ __forceinline__ void store(const LaneSums<float> (&sum)[MS][NS], Out*
 template <class T, bool WGMMA, int BM, int BN, int BL, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, WGMMA && BN <= 128 ? 256 / BM : 1)
 tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, float* __restrict__ sums,
-             Geometry g, Strides stride, int64_t positions_per_split) {
+             Geometry g, Strides stride, Moves moves, int64_t positions_per_split) {
     wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "PositionTile::load adds by XOR");
@@ -93,7 +93,7 @@ tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* 
     const int channels = in_whole_chunks<T>(g.c_per_group());
     const Tile tile(g, g.R * g.S * channels, BM, BN, positions_per_split);
     const int warp = threadIdx.x / 32, row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;
-    SliceCopies<ATile, BTile, BL, STAGES, THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride);
+    SliceCopies<ATile, BTile, BL, STAGES, THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride, moves);
     copies.copy_ahead(AHEAD);
 
     LaneSums<float> sum[WM / 16][WN / 8] = {};

@@ -50,7 +50,17 @@ __device__ __forceinline__ bool is_inside(const Place& position, int tap_h, int 
     return conv2d::is_inside(position.h, position.w, tap_h, tap_w, g.H, g.W);
 }
 
-// The positions of a slice of BL. Those past the end have the first one's places, but their inputs are outside of the image.
+// How much further another position's places are: parts/operands.py.
+struct Move {
+    int64_t of_grad, of_input, h, w;
+};
+
+// From a position to that of the next slice, and what the end of a row and the end of an image add.
+struct Moves {
+    Move slice, row, image;
+};
+
+// The positions of a slice of BL. The inputs of those past the end are outside of the image.
 template <int BL> struct Positions {
     int64_t of_grad[BL];
     Place input[BL];
@@ -63,6 +73,22 @@ template <int BL> struct Positions {
         const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
         of_grad[i] = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
         input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : FAR, w};
+    }
+
+    // The slice after `before`, of which `left` positions exist, without divisions.
+    __device__ __forceinline__ void advance(const Positions& before, const Moves& moves, int64_t left, const Geometry& g) {
+        const int i = threadIdx.x;
+        if (i >= BL) return;
+        int64_t grad = before.of_grad[i];
+        Place place = before.input[i];
+        const auto move = [&](const Move& by) {
+            grad += by.of_grad, place.of_input += by.of_input, place.h += int(by.h), place.w += int(by.w);
+        };
+        move(moves.slice);
+        if (place.w >= g.Q * g.step_w - g.padding_w) move(moves.row);
+        if (place.h >= g.P * g.step_h - g.padding_h) move(moves.image);
+        if (i >= left) place.h = FAR;
+        of_grad[i] = grad, input[i] = place;
     }
 };
 
