@@ -1,5 +1,6 @@
-"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh, and those of tensor cores (parts/tensor_cores.py)
-and of large fp32 tiles (parts/cuda_cores.py)."""
+"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh; parts/tensor_cores.py and parts/cuda_cores.py, of
+large fp32 tiles, have others.
+"""
 
 import torch
 

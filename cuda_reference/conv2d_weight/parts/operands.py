@@ -10,7 +10,7 @@ def arguments(problem, input, grad_output, out):
 
 
 def moves(problem, input, grad_output, positions):
-    """tile.cuh's Moves, from a position to the one so many further: (of_grad, of_input, h, w) of a slice, a row and an image."""
+    """tile.cuh's Moves to positions so many further: (of_grad, of_input, h, w) of a slice, a row and an image."""
     (step_h, step_w), columns, rows = problem.stride, max(1, problem.q), max(1, problem.p)
 
     def move(images, p, q):

@@ -20,17 +20,17 @@ def of_tiles(problem, tile, splits, threads, of_unit, stages=1, thin=False, shar
     return one._replace(registers=min(255, 40 + bm * bn)) if thin else one
 
 
-def of_pieces(problem, share, tile, threads, of_unit, stages, registers, turns):
-    """Blocks that share the tiles (BM, BN) of the weight as the Cut `share` says, in slices of BL positions; the last to arrive
-    adds up the parts of a tile, in so many `turns`."""
+def of_pieces(problem, share, tile, threads, of_unit, stages, registers, turns=0):
+    """Blocks that share the tiles (BM, BN) of the weight as the Cut `share` says, in slices of BL positions. The last to arrive
+    adds up the parts of a tile in so many `turns`; with none a second kernel does."""
     (bm, bn, bl), itemsize = tile, problem.dtype.itemsize
-    shared = share.left * share.parts > 1
+    shared = share.left > 0 and share.parts > 1
     return Work(
         share.blocks,
         threads,
         2.0 * bm * bn * bl * share.longest,
         of_unit,
-        share.longest * (bm + bn) * itemsize * bl + ((share.parts + 1) * 4 * bm * bn if shared else 0),
+        share.longest * (bm + bn) * itemsize * bl + (4 * bm * bn * (1 + (share.parts if turns else 0)) if shared else 0),
         problem.bytes,
         2 + share.longest / ahead_of(stages) + (turns if shared else 0),
         registers,
