@@ -1,5 +1,5 @@
-"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh. Those of tensor cores and of large fp32 tiles are
-in parts/tensor_cores.py and parts/cuda_cores.py.
+"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh. Tensor cores and large
+fp32 tiles have theirs in parts/tensor_cores.py and parts/cuda_cores.py.
 """
 
 import torch
