@@ -6,7 +6,8 @@
 //
 // Slices of BL positions are staged. One warp computes where a slice's positions are while the others still multiply the slice
 // before; where columns read is computed once. A thread has TM x TN sums. With few output channels such a tile would be mostly
-// padding: parts/thin.cuh is for these. This tile is for CUDA cores, parts/tensor_cores.cuh has those for tensor cores.
+// padding: parts/thin.cuh is for these. This tile is for CUDA cores, any type and any strides; parts/cuda_cores.cuh has large ones
+// for fp32, parts/tensor_cores.cuh those for tensor cores.
 // Mirrors tritonkernels/conv2d_weight/implicit_gemm.py.
 #pragma once
 #include "../common/overlap.cuh"

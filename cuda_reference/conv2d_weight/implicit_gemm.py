@@ -1,4 +1,6 @@
-"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh, and of tensor cores (parts/tensor_cores.py)."""
+"""conv2d_weight, implicit_gemm: the configs and launches of implicit_gemm.cuh. Tensor cores and large
+fp32 tiles have theirs in parts/tensor_cores.py and parts/cuda_cores.py.
+"""
 
 import torch
 
@@ -10,7 +12,7 @@ from tritonkernels.operations.conv2d_weight.work import of_tiles
 from ..conv2d.parts.operands import TYPES
 from ..conv2d.parts.splits import ADD, added, launches_of_splits
 from ..launch import Source, ceil_div, configs_of
-from .parts import tensor_cores
+from .parts import cuda_cores, tensor_cores
 from .parts.operands import arguments
 
 THREADS, SLICE = 128, 32  # SLICE: positions
@@ -38,12 +40,18 @@ SOURCES = {dtype: source(dtype) for dtype in TYPES}
 
 
 def configs(problem, target):
-    """Each tile with as many splits as fill the GPU, half and twice as many; then those of tensor cores."""
+    """Each tile with as many splits as fill the GPU, half and twice as many; then those of cp.async."""
     for tile in tiles(problem.dtype):
         count = count_tiles(problem, tile["BM"], tile["BN"])
         for splits in near(splits_for(problem, target, count, positions(tile), 4)):
             yield tile | {"SPLITS": splits}
     yield from tensor_cores.configs(problem, target)
+    yield from cuda_cores.configs(problem, target)
+
+
+def _by_cp_async(config):
+    """The module whose config it is, if its slices come by cp.async."""
+    return tensor_cores if "MATH" in config else cuda_cores if "BLOCKS" in config else None
 
 
 def positions(tile):
@@ -52,8 +60,8 @@ def positions(tile):
 
 
 def launches(problem, config, *operands):
-    if "MATH" in config:
-        yield from tensor_cores.launches(problem, config, *operands)
+    if module := _by_cp_async(config):
+        yield from module.launches(problem, config, *operands)
         return
     tensors, structs = arguments(problem, *operands)
     splits, tile = config["SPLITS"], {name: number for name, number in config.items() if name != "SPLITS"}
@@ -69,9 +77,9 @@ def launches(problem, config, *operands):
 
 
 def work(problem, config, target):
-    """The slices of a tile on CUDA cores are not under way while it multiplies."""
-    if "MATH" in config:
-        return tensor_cores.work(problem, config, target)
+    """Slices that go through registers are not under way while the block multiplies."""
+    if module := _by_cp_async(config):
+        return module.work(problem, config, target)
     bm, bn, splits, thin = config["BM"], config["BN"], config["SPLITS"], "TM" not in config
     shared = 0 if thin else SLICE * (bm + bn) * max(4, problem.dtype.itemsize)
     main = of_tiles(problem, (bm, bn, positions(config)), splits, THREADS, unit(problem), 1, thin, shared)

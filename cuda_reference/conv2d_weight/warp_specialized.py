@@ -1,19 +1,18 @@
 """conv2d_weight, warp_specialized: the configs, tensor maps and launches of warp_specialized.cuh."""
 
-from tritonkernels.choice.work import STORED, Work, ahead_of
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
 from tritonkernels.operations.conv2d_weight.pieces import SLICE, cut
-from tritonkernels.workspace import counters, partial_sums
+from tritonkernels.operations.conv2d_weight.work import of_pieces
 
 from ..conv2d.parts.operands import TYPES, sizes
 from ..conv2d.parts.pixel_boxes import beyond_maps, map_of_inputs
 from ..conv2d.parts.taps import are_in_chunks
 from ..launch import Kernel, PixelMap, ceil_div, configs_of
 from .parts.channels_last import copied, in_chunks
+from .parts.pieces import workspace
 
 BOX, BOX_BYTES, CONSUMERS = 64, 64 * 128, 2  # channels of a box, with SLICE positions
-GROUP = 8  # parts that are added up together, where they are many: common/add_splits.cuh
 SPACE = configs_of(
     "BM BN STAGES",
     (128, 256, 4),
@@ -58,10 +57,8 @@ def launches(problem, config, input, grad_output, out):
     input, copies_of_input = in_chunks(input, 1, _suits)
     grad_output, copies_of_grad = in_chunks(grad_output, 1, _suits)
     yield from copies_of_input + copies_of_grad
-    share, parts, arrivals = cut_of(problem, config), None, None
-    if share.left and share.parts > 1:
-        parts = partial_sums(share.left * share.parts, config["BM"] * config["BN"], out)
-        arrivals = counters(share.left * (1 + ceil_div(share.parts, GROUP)) * CONSUMERS, out)
+    share = cut_of(problem, config)
+    parts, arrivals = workspace(share, config["BM"] * config["BN"], CONSUMERS, out)
     maps = PixelMap(grad_output, (SLICE, BOX)), map_of_inputs(problem, input, (SLICE, BOX))
     numbers = {name: config[name] for name in ("BM", "BN", "STAGES")}
     yield _KERNEL.launch(
@@ -74,21 +71,9 @@ def launches(problem, config, input, grad_output, out):
 
 
 def work(problem, config, target):
-    share, (bm, bn) = cut_of(problem, config), (config["BM"], config["BN"])
-    shared = share.left * share.parts > 1
-    sums = (share.parts + 1) * 4 * bm * bn if shared else 0
-    main = Work(
-        share.blocks,
-        (CONSUMERS + 1) * 128,
-        2.0 * bm * bn * SLICE * share.longest,
-        problem.precision,
-        share.longest * (bm + bn) * 2 * SLICE + sums,
-        problem.bytes,
-        2 + share.longest / ahead_of(config["STAGES"]) + (share.parts if shared else 0),
-        168,
-        config["STAGES"] * (bm + bn) * 128,
-        bm * bn * STORED,
-    )
+    share, tile = cut_of(problem, config), (config["BM"], config["BN"], SLICE)
+    threads = (CONSUMERS + 1) * 128
+    main = of_pieces(problem, share, tile, threads, problem.precision, config["STAGES"], 168, share.parts)
     pixels = problem.n * problem.h * problem.w, problem.terms
     return *copied(problem, pixels[0], problem.c), *copied(problem, pixels[1], problem.k), main
 

@@ -20,23 +20,22 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
-from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
 from ..language.channels_last import copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.gluon_tile import needs_a_gpu
-from ..language.last_to_arrive import sum_of_splits
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.renamed import reinterpret
-from ..language.shared_walk import Shares, count_parts
+from ..language.shared_walk import Shares
 from ..language.structs import Filters, Images
-from ..language.triton import tl, triton
+from ..language.triton import tl
 from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
 from ..operations.conv2d_weight.pieces import SLICE, cut
-from ..workspace import partial_sums
+from ..operations.conv2d_weight.work import of_pieces
+from .parts.added_parts import added, addition, workspace
 from .parts.specialists import Ring, Tile, consume, produce
 
 BOX, CONSUMERS = 64, 2
@@ -47,7 +46,6 @@ TILES = (  # rows, columns, STAGES: what fits in shared memory with the store of
     (64, 256, 5),
     (64, 128, 8),
 )
-ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
 
 
 @gluon.jit
@@ -79,32 +77,6 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
     )
 
 
-@triton.jit
-def _add_parts_kernel(
-    parts, out: Filters, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, BOX: tl.constexpr,
-    WIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
-):  # fmt: skip
-    """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
-    wait_for_earlier_kernels()
-    tile = tl.program_id(0) // (M * N // BLOCK)
-    element = tl.program_id(0) % (M * N // BLOCK) * BLOCK + tl.arange(0, BLOCK)
-    number = tile + cut.whole
-    tiles_m = tl.cdiv(g.K, M)
-    chunks = tl.cdiv(g.C, BOX)
-    k = number % tiles_m * M + element // N
-    column = element % N
-    unit = number // tiles_m * (N // BOX) + column // BOX
-    tap = unit // chunks
-    c = unit % chunks * BOX + column % BOX
-    inside = (k < g.K) & (c < g.C) & (tap < g.R * g.S)
-    first = parts + tl.cast(tile, tl.int64) * most * (M * N) + element
-    total = sum_of_splits(first, inside, count_parts(tile, cut), M * N, BLOCK_S)
-    if WIDE:
-        k = k.to(tl.int64)
-    places = out.ptr + k * out.k + c * out.c + tap // g.S * out.r + tap % g.S * out.s
-    tl.store(places, total.to(out.ptr.dtype.element_ty), mask=inside)
-
-
 def refuses(problem, target):
     if problem.terms >= 2**31 - SLICE:
         return f"it counts positions in 32 bits, and there are {problem.terms}"
@@ -132,8 +104,7 @@ def launches(problem, config, input, grad_output, out):
     yield from copies_of_input + copies_of_grad
     numbers, share = config.kwargs, _cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
-    shared = share.left > 0 and share.parts > 1
-    parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
+    parts = workspace(share, block_m * block_n, out)
     down = 2 if block_m > BOX else 1
     tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.wide
     yield TritonLaunch(
@@ -149,40 +120,15 @@ def launches(problem, config, input, grad_output, out):
         share.parts,
         Tile(*map(tl.constexpr, tile)),
     )
-    if shared:
-        constants = {"M": block_m, "N": block_n, "BOX": BOX, "WIDE": problem.wide}
-        grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)
-        arguments = parts, Filters.of(out), Geometry.of(problem), Shares.of(share), share.parts
-        yield TritonLaunch(_add_parts_kernel, grid, ADD, *arguments, **constants)
+    yield from addition(problem, share, (block_m, block_n, BOX), parts, out)
 
 
 def work(problem, config, target):
     numbers, share = config.kwargs, _cut(problem, config)
-    bm, bn, stages = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["STAGES"]
-    shared = share.left > 0 and share.parts > 1
-    main = Work(
-        share.blocks,
-        128 * CONSUMERS,
-        2.0 * bm * bn * SLICE * share.longest,
-        problem.precision,
-        share.longest * (bm + bn) * 2 * SLICE + (4 * bm * bn if shared else 0),
-        problem.bytes,
-        2 + share.longest / ahead_of(stages),
-        168,
-        stages * (bm + bn) * 128,
-        bm * bn * STORED,
-    )
+    bm, bn = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    main = of_pieces(problem, share, (bm, bn, SLICE), 128 * CONSUMERS, problem.precision, numbers["STAGES"], 168)
     copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *(_added(problem, share, bm * bn) if shared else ())
-
-
-def _added(problem, share, sums):
-    """The Work of adding up parts of so many sums each."""
-    block, at_once = ADD.kwargs["BLOCK"], ADD.kwargs["BLOCK_S"]
-    fetched = block * (4 * share.parts + problem.dtype.itemsize)
-    written = share.left * sums * problem.dtype.itemsize
-    steps = 1 + ceil_div(share.parts, at_once)
-    yield Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps)
+    return *copies, main, *added(problem, share, bm * bn)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -15,7 +15,6 @@ from .structs import Images
 from .tiles import block_of, span
 from .triton import tl, triton
 
-CHUNK = 8  # elements of 16 bits
 CONFIG = triton.Config({"PIXELS": 64, "CHANNELS": 64}, num_warps=8, num_stages=1)
 
 
@@ -35,15 +34,18 @@ def _channels_last_kernel(
     tl.store(out + pixel[:, None] * pitch + c[None, :], values, mask=inside & (c < pitch)[None, :])
 
 
-def _padded(channels):
-    return ceil_div(channels, CHUNK) * CHUNK
+def padded(channels, itemsize):
+    """Channels in whole chunks."""
+    chunk = 16 // itemsize
+    return ceil_div(channels, chunk) * chunk
 
 
 def are_in_chunks(images):
     """Whether each pixel's channels are contiguous, in whole and aligned chunks."""
     apart = (images.stride(dim) for dim in (0, 2, 3) if images.shape[dim] > 1)
-    whole = images.shape[1] % CHUNK == 0 and images.stride(1) == 1 and images.data_ptr() % 16 == 0
-    return whole and all(stride % CHUNK == 0 for stride in apart)
+    chunk = 16 // images.element_size()
+    whole = images.shape[1] % chunk == 0 and images.stride(1) == 1 and images.data_ptr() % 16 == 0
+    return whole and all(stride % chunk == 0 for stride in apart)
 
 
 def in_chunks(images, suits=are_in_chunks):
@@ -51,20 +53,22 @@ def in_chunks(images, suits=are_in_chunks):
     if suits(images):
         return images, []
     n, c, h, w = images.shape
-    out = torch.empty(n, h, w, _padded(c), dtype=images.dtype, device=images.device)
-    arguments = Images.of(images), out, n * h * w, c, h, w, _padded(c)
+    pitch = padded(c, images.element_size())
+    out = torch.empty(n, h, w, pitch, dtype=images.dtype, device=images.device)
     wide = needs_wide_offsets(images, out)
-    launch = TritonLaunch(_channels_last_kernel, (_blocks(n * h * w, c),), CONFIG, *arguments, WIDE=wide)
+    grid = (_blocks(n * h * w, pitch),)
+    launch = TritonLaunch(_channels_last_kernel, grid, CONFIG, Images.of(images), out, n * h * w, c, h, w, pitch, WIDE=wide)
     return out.movedim(-1, 1), [launch]
 
 
-def _blocks(pixels, channels):
-    return ceil_div(pixels, CONFIG.kwargs["PIXELS"]) * ceil_div(_padded(channels), CONFIG.kwargs["CHANNELS"])
+def _blocks(pixels, pitch):
+    return ceil_div(pixels, CONFIG.kwargs["PIXELS"]) * ceil_div(pitch, CONFIG.kwargs["CHANNELS"])
 
 
 def copied(problem, pixels, channels):
     """The Work of a copy of so many pixels, if they lie as the problem says."""
-    if problem.channels_last and channels % CHUNK == 0:
+    itemsize = problem.dtype.itemsize
+    pitch = padded(channels, itemsize)
+    if problem.channels_last and channels == pitch:
         return ()
-    size = pixels * (channels + _padded(channels)) * problem.dtype.itemsize
-    return (rewritten(_blocks(pixels, channels), 256, size),)
+    return (rewritten(_blocks(pixels, pitch), 256, pixels * (channels + pitch) * itemsize),)

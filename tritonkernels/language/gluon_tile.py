@@ -36,6 +36,18 @@ class Staging(NamedTuple):
 
 
 @gluon.jit
+def wide(index, WIDE: gl.constexpr):
+    """64-bit where WIDE, so that index times stride cannot overflow."""
+    return gl.cast(index, gl.int64) if WIDE else index
+
+
+@gluon.jit
+def is_below(index, size):
+    """Whether it is 0 to size - 1."""
+    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
+
+
+@gluon.jit
 def span(start, LENGTH: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
     """start, start + 1, ..., LENGTH of them; 64-bit where WIDE, so that index times stride cannot overflow."""
     index = start + gl.arange(0, LENGTH, LAYOUT)

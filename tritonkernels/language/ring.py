@@ -1,4 +1,4 @@
-"""A ring of slices in shared memory that one warp or warpgroup fills and others read: its places, and what says that one is full.
+"""A ring of slices in shared memory that one warp or warpgroup fills and others read: its places, and how a slice is announced.
 
 Slices that threads copy (cp.async) these threads announce, some slices later: so many are on their way at any time.
 """
@@ -21,7 +21,7 @@ def next_place(at, phase, STAGES: gl.constexpr):
 
 @gluon.jit
 def announce(full, at, before: gl.constexpr, waiting: gl.constexpr, slices, STAGES: gl.constexpr):
-    """The slice of `before` slices ago is full for all warps and for wgmma, once no more than `waiting` groups are on their way."""
+    """The slice of `before` slices ago is full, for all warps and for wgmma, once only `waiting` groups are on their way."""
     async_copy.wait_group(waiting)
     fence_async_shared()
     barrier()

@@ -51,22 +51,4 @@ template <class T, bool OF_A, int SPAN, int BL> struct PositionTile {
     }
 };
 
-// The chunks of a slice that a thread copies, all of one column of chunks.
-template <class Tile, int THREADS> struct ChunkCopies {
-    using T = typename Tile::Element;
-    static constexpr int APART = THREADS / Tile::CHUNKS, COUNT = Tile::SIZE / Tile::CHUNK / THREADS;  // rows
-    static_assert(APART * Tile::CHUNKS == THREADS && COUNT * THREADS * Tile::CHUNK == Tile::SIZE, "a column, whole rounds");
-
-    __device__ __forceinline__ static int chunk() { return threadIdx.x % Tile::CHUNKS; }
-
-    // copy(to, position) for each.
-    template <class Copy> __device__ __forceinline__ static void for_each(T* tile, const Copy& copy) {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            const int row = threadIdx.x / Tile::CHUNKS + i * APART;
-            copy(tile + Tile::at(row, chunk()), row);
-        }
-    }
-};
-
 }  // namespace conv2d_weight

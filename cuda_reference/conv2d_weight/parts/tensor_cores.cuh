@@ -1,33 +1,21 @@
 // implicit_gemm on tensor cores: fp16, bf16 and tf32 by mma.sync, on Hopper the 16-bit types by wgmma.
 //
 // Over the tile on CUDA cores, slices of BL positions are copied STAGES - 1 ahead by cp.async, without registers, and multiplied
-// as they lie (position_tile.cuh). Both operands have their channels side by side, in whole chunks of 16 bytes for each group,
-// or are copied into that layout first (channels_last.cuh); so a chunk of columns belongs to one tap. Columns are (r, s, c), with
-// those of the padding of channels, which are not stored.
-//
-// A chunk needs its position's place and whether its tap is inside the image. The places of a slice are computed once for the
-// block, by a thread each, while the slice before is copied. That leaves 13 instructions a chunk. 128 x 128 x 64 products take
-// 512 clocks on Hopper's tensor cores; for them 8 warps copy 8 chunks a thread, in some 450 clocks of each scheduler.
+// as they lie (slice_copies.cuh, position_tile.cuh). 128 x 128 x 64 products take 512 clocks on Hopper's tensor cores; for them 8
+// warps copy 8 chunks a thread, in some 450 clocks of each scheduler.
 // Glossary: BM x BN x BL is the block tile, WM x WN the warp tile; of wgmma, a warp's 16 rows and all columns.
 #pragma once
-#include "../../common/cp_async.cuh"
 #include "../../common/overlap.cuh"
 #include "../../common/shared.cuh"
 #include "../../common/tma.cuh"
 #include "../../common/wgmma.cuh"
 #include "../../matmul/parts/warp_tile.cuh"
 #include "position_tile.cuh"
-#include "tile.cuh"
+#include "slice_copies.cuh"
 
 namespace conv2d_weight {
 
 using matmul::LaneSums;
-
-// Channels with their padding.
-template <class T> __device__ __forceinline__ int in_whole_chunks(int channels) {
-    constexpr int CHUNK = 16 / sizeof(T);
-    return ceil_div(channels, CHUNK) * CHUNK;
-}
 
 // Adds the products of a slice to a warp tile's sums. The fragments of a step are loaded before the step before is multiplied.
 template <class ATile, class BTile, int STEPS, int MS, int NS, class T>
@@ -87,7 +75,7 @@ __device__ __forceinline__ void store(const LaneSums<float> (&sum)[MS][NS], Out*
 template <class T, bool WGMMA, int BM, int BN, int BL, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, WGMMA && BN <= 128 ? 256 / BM : 1)
 tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, float* __restrict__ sums,
-             Geometry g, Strides stride, int64_t positions_per_split) {
+             Geometry g, Strides stride, Moves moves, int64_t positions_per_split) {
     wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "PositionTile::load adds by XOR");
@@ -95,49 +83,18 @@ tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* 
     constexpr int THREADS = BM / WM * (BN / WN) * 32, STEPS = BL * sizeof(T) / 32;
     // When the block meets, products of the slice before are done: by mma.sync all, by wgmma all but those of the last one.
     constexpr int AHEAD = WGMMA ? STAGES - 2 : STAGES - 1;
-    static_assert(BL <= THREADS && AHEAD >= 1, "a thread per position; slices are copied while others are multiplied");
+    static_assert(AHEAD >= 1, "slices are copied while others are multiplied");
     using ATile = PositionTile<T, true, BM, BL>;
     using BTile = PositionTile<T, false, BN, BL>;
-    using ACopies = ChunkCopies<ATile, THREADS>;
-    using BCopies = ChunkCopies<BTile, THREADS>;
     __shared__ Positions<BL> positions[2];
     T* const a_tiles = dynamic_shared<T>();
     T* const b_tiles = a_tiles + STAGES * ATile::SIZE;
 
-    const int channels = in_whole_chunks<T>(g.c_per_group()), rows = in_whole_chunks<T>(g.k_per_group());
+    const int channels = in_whole_chunks<T>(g.c_per_group());
     const Tile tile(g, g.R * g.S * channels, BM, BN, positions_per_split);
     const int warp = threadIdx.x / 32, row = warp / (BN / WN) * WM, col = warp % (BN / WN) * WN;
-
-    // This thread's chunks: of rows from m on, and of columns from n on, which belong to one tap.
-    const int m = tile.first_m + ACopies::chunk() * ATile::CHUNK, n = tile.first_n + BCopies::chunk() * BTile::CHUNK;
-    const int r = n / channels / g.S, s = n / channels % g.S;
-    const int tap_h = r < g.R ? r * g.dilation_h : FAR, tap_w = r < g.R ? s * g.dilation_w : FAR;
-    const T* const grad = grad_output + int64_t(tile.group) * rows + m;
-    const T* const tap = input + int64_t(tile.group) * channels + n % channels + tap_h * stride.input.h + tap_w * stride.input.w;
-
-    int64_t next = tile.first;  // the first position of the slice that is copied next
-    int parity = 0, free = 0;   // where its places are, and the stage for it
-    const auto copy_next = [&] {
-        if (next < tile.end) {  // what is not there is copied as zeros, from an aligned address, which is not read
-            const Positions<BL>& at = positions[parity];
-            const int left = m < rows ? int(min(tile.end - next, int64_t(BL))) : 0;
-            ACopies::for_each(a_tiles + free * ATile::SIZE, [&](T* to, int i) {
-                cp_async<16>(to, grad + at.of_grad[i], i < left ? 16 : 0);
-            });
-            BCopies::for_each(b_tiles + free * BTile::SIZE, [&](T* to, int i) {
-                const Place from = at.input[i];
-                cp_async<16>(to, tap + from.of_input, is_inside(from, tap_h, tap_w, g) ? 16 : 0);
-            });
-            next += BL, parity ^= 1, free = free + 1 == STAGES ? 0 : free + 1;
-            positions[parity].locate(next, tile.end, g, stride);
-        }
-        cp_async_commit();  // of nothing where there is no slice, so that waits can count groups
-    };
-    positions[0].locate(next, tile.end, g, stride);
-    for (int slice = 0; slice < AHEAD; ++slice) {
-        __syncthreads();  // its places are known
-        copy_next();
-    }
+    SliceCopies<ATile, BTile, BL, STAGES, THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride, moves);
+    copies.copy_ahead(AHEAD);
 
     LaneSums<float> sum[WM / 16][WN / 8] = {};
     const int a_place = ATile::fragment(row), b_place = BTile::fragment(col);
@@ -152,10 +109,10 @@ tensor_cores(const T* __restrict__ input, const T* __restrict__ grad_output, T* 
         if constexpr (WGMMA) {
             start_wgmma<T, STEPS>(sum, a_first + (now * ATile::SIZE * int(sizeof(T)) >> 4),
                                   b_first + (now * BTile::SIZE * int(sizeof(T)) >> 4));
-            copy_next();
+            copies.copy_next();
             wgmma_wait<1>();
         } else {
-            copy_next();
+            copies.copy_next();
             multiply_by_mma<ATile, BTile, STEPS>(sum, a_tiles + now * ATile::SIZE, b_tiles + now * BTile::SIZE, a_place, b_place);
         }
         now = now + 1 == STAGES ? 0 : now + 1;

@@ -7,7 +7,7 @@ from ...conv2d.parts.operands import TYPES
 from ...conv2d.parts.splits import ADD, added, launches_of_splits
 from ...launch import Source, ceil_div, configs_of
 from .channels_last import copied, in_chunks, padded
-from .operands import arguments
+from .operands import arguments, moves
 
 # BL is the positions of a slice, in bytes of an element's: 64 of 16 bits, 32 of tf32. WM is 16 for WGMMA, as in conv2d.
 _NAMES = "MATH BM BN SLICE WM WN STAGES"
@@ -70,7 +70,7 @@ def launches(problem, config, input, grad_output, out):
         (_count_tiles(problem, config), splits),
         threads_of(config),
         tensors,
-        (*structs, ceil_div(ceil_div(problem.terms, splits), depth) * depth),
+        (*structs, moves(problem, input, grad_output, depth), ceil_div(ceil_div(problem.terms, splits), depth) * depth),
         out.permute(0, 2, 3, 1),  # in the order of the sums
         shared_bytes(config),
     )

@@ -17,15 +17,16 @@ struct Tile {
     int group, first_m, first_n, count_m, count_n;  // rows and columns of the group
     int64_t first, end;                             // positions
 
-    // `columns`: of a group.
-    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split) {
+    // `columns`: of a group. The index-th tile, with `count` positions from `first` on.
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int index, int64_t first, int64_t count)
+        : first(first), end(min(first + count, int64_t(g.N) * g.P * g.Q)) {
         const int rows = g.k_per_group(), tiles_n = ceil_div(columns, BN), tiles_m = ceil_div(rows, BM);
-        first_n = blockIdx.x % tiles_n * BN, first_m = blockIdx.x / tiles_n % tiles_m * BM;
-        group = blockIdx.x / tiles_n / tiles_m;
+        first_n = index % tiles_n * BN, first_m = index / tiles_n % tiles_m * BM;
+        group = index / tiles_n / tiles_m;
         count_m = min(BM, rows - first_m), count_n = min(BN, columns - first_n);
-        first = blockIdx.y * positions_per_split;
-        end = min(first + positions_per_split, int64_t(g.N) * g.P * g.Q);
     }
+    __device__ __forceinline__ Tile(const Geometry& g, int columns, int BM, int BN, int64_t positions_per_split)
+        : Tile(g, columns, BM, BN, blockIdx.x, blockIdx.y * positions_per_split, positions_per_split) {}
 
     // grad_output of the first row, at position 0; the input of the group's first channel.
     template <class T>
@@ -49,7 +50,17 @@ __device__ __forceinline__ bool is_inside(const Place& position, int tap_h, int 
     return conv2d::is_inside(position.h, position.w, tap_h, tap_w, g.H, g.W);
 }
 
-// The positions of a slice of BL. Those past the end have the first one's places, but their inputs are outside of the image.
+// How much further another position's places are: parts/operands.py.
+struct Move {
+    int64_t of_grad, of_input, h, w;
+};
+
+// From a position to that of the next slice, and what the end of a row and the end of an image add.
+struct Moves {
+    Move slice, row, image;
+};
+
+// The positions of a slice of BL. The inputs of those past the end are outside of the image.
 template <int BL> struct Positions {
     int64_t of_grad[BL];
     Place input[BL];
@@ -62,6 +73,22 @@ template <int BL> struct Positions {
         const int h = at.p * g.step_h - g.padding_h, w = at.q * g.step_w - g.padding_w;
         of_grad[i] = at.image * stride.grad.n + at.p * stride.grad.h + at.q * stride.grad.w;
         input[i] = {at.image * stride.input.n + h * stride.input.h + w * stride.input.w, exists ? h : FAR, w};
+    }
+
+    // The slice after `before`, of which `left` positions exist, without divisions.
+    __device__ __forceinline__ void advance(const Positions& before, const Moves& moves, int64_t left, const Geometry& g) {
+        const int i = threadIdx.x;
+        if (i >= BL) return;
+        int64_t grad = before.of_grad[i];
+        Place place = before.input[i];
+        const auto move = [&](const Move& by) {
+            grad += by.of_grad, place.of_input += by.of_input, place.h += int(by.h), place.w += int(by.w);
+        };
+        move(moves.slice);
+        if (place.w >= g.Q * g.step_w - g.padding_w) move(moves.row);
+        if (place.h >= g.P * g.step_h - g.padding_h) move(moves.image);
+        if (i >= left) place.h = FAR;
+        of_grad[i] = grad, input[i] = place;
     }
 };
 

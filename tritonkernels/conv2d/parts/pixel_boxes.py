@@ -7,6 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
+from ...language.gluon_tile import is_below, wide
 from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async, load_box
 from ...language.ring import announce, announce_last, next_place
@@ -41,17 +42,6 @@ class Ring(NamedTuple):
 
 
 @gluon.jit
-def _wide(index, WIDE: gl.constexpr):
-    return gl.cast(index, gl.int64) if WIDE else index
-
-
-@gluon.jit
-def _is_below(index, size):
-    """Whether it is 0 to size - 1."""
-    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
-
-
-@gluon.jit
 def _corner(number, g, tile):
     """(first position, first filter) of a tile."""
     across = gl.cdiv(g.K, tile.N)
@@ -80,7 +70,7 @@ def produce(input, filters, ring: Ring, g, cut, tile):
         n = pixel // g.Q // g.P
         h = pixel // g.Q % g.P * g.step_h - g.padding_h
         w = pixel % g.Q * g.step_w - g.padding_w
-        rows = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
+        rows = wide(n, WIDE) * input.n + wide(h, WIDE) * input.h + wide(w, WIDE) * input.w
         tap = first // chunks
         c = first % chunks * DEPTH
         r = tap // g.S
@@ -92,8 +82,8 @@ def produce(input, filters, ring: Ring, g, cut, tile):
             load_box(filters, [tap, filter, c], full, ring.filters.index(at))
             down = r * g.dilation_h
             right = s * g.dilation_w
-            of_tap = _wide(down, WIDE) * input.h + _wide(right, WIDE) * input.w + c
-            inside = (n < g.N) & _is_below(h + down, g.H) & _is_below(w + right, g.W)
+            of_tap = wide(down, WIDE) * input.h + wide(right, WIDE) * input.w + c
+            inside = (n < g.N) & is_below(h + down, g.H) & is_below(w + right, g.W)
             exists = c + columns // 8 * 8 < g.C  # whole chunks: those of the last channels are filled up with zeros
             from_rows = gl.multiple_of((rows + of_tap)[:, None], [8, 8])
             chunk = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
@@ -170,11 +160,11 @@ def _store(acc, bias, out, position, filter, g, tile):
         n = pixel // g.Q // g.P
         p = pixel // g.Q % g.P
         q = pixel % g.Q
-        rows = _wide(n, tile.WIDE) * out.n + _wide(p, tile.WIDE) * out.h + _wide(q, tile.WIDE) * out.w
+        rows = wide(n, tile.WIDE) * out.n + wide(p, tile.WIDE) * out.h + wide(q, tile.WIDE) * out.w
         if tile.WORDS:
             offsets = gl.multiple_of(rows[:, None], [8, 8]) + gl.max_contiguous(gl.multiple_of(k[None, :], [8, 8]), [1, 8])
             inside = (n < g.N)[:, None] & (k // 8 * 8 < g.K)[None, :]
         else:
-            offsets = rows[:, None] + (_wide(k, tile.WIDE) * out.c)[None, :]
+            offsets = rows[:, None] + (wide(k, tile.WIDE) * out.c)[None, :]
             inside = (n < g.N)[:, None] & (k < g.K)[None, :]
         gl.store(out.ptr + offsets, values, mask=inside)

@@ -7,11 +7,12 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
-from ...language.gluon_tile import span
+from ...language.gluon_tile import is_below, span, wide
 from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async
 from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
+from .positions import Positions, advance, channels_from, moved, positions
 
 
 class Tile(NamedTuple):
@@ -65,25 +66,14 @@ def place_of(index, g, tile):
 
 
 @gluon.jit
-def _channels(first, columns, channels):
-    """Offsets of BOX channels; those of chunks behind the last are in that one: nobody stores their sums."""
-    return gl.minimum(first + columns, (channels - 1) // 8 * 8 + columns % 8)
-
-
-@gluon.jit
 def _unit(place, number, columns, input, g, tile):
     unit = place.unit + number
     tap = unit // place.chunks
     down = tap // g.S * g.dilation_h
     right = tap % g.S * g.dilation_w
-    of_tap = _wide(down, tile.WIDE) * input.h + _wide(right, tile.WIDE) * input.w
-    channels = _channels(unit % place.chunks * tile.BOX, columns, g.C)
+    of_tap = wide(down, tile.WIDE) * input.h + wide(right, tile.WIDE) * input.w
+    channels = channels_from(unit % place.chunks * tile.BOX, columns, g.C, 8)
     return Unit(down, right, unit < place.units, of_tap + channels)
-
-
-@gluon.jit
-def _wide(index, WIDE: gl.constexpr):
-    return gl.cast(index, gl.int64) if WIDE else index
 
 
 @gluon.jit
@@ -95,66 +85,10 @@ def _copy_box(box, ptr, rows, columns, inside):
 
 
 @gluon.jit
-def _is_below(index, size):
-    """Whether it is 0 to size - 1."""
-    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
-
-
-@gluon.jit
 def _copy_unit(box, unit, ptr, at, exists, g):
     """The inputs of a unit's tap."""
-    inside = exists & unit.exists & _is_below(at.h + unit.down, g.H) & _is_below(at.w + unit.right, g.W)
+    inside = exists & unit.exists & is_below(at.h + unit.down, g.H) & is_below(at.w + unit.right, g.W)
     _copy_box(box, ptr, at.input, unit.offsets, inside)
-
-
-class Positions(NamedTuple):
-    """Positions' images, their first taps' places there, offsets of these and of grad_output."""
-
-    image: Any
-    h: Any
-    w: Any
-    input: Any
-    grad: Any
-
-
-@gluon.jit
-def _positions(first, input, grad, g, BOX: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
-    """Where the pixels of a slice of positions are."""
-    position = first * BOX + gl.arange(0, BOX, LAYOUT)
-    n = position // g.Q // g.P
-    p = position // g.Q % g.P
-    q = position % g.Q
-    h = p * g.step_h - g.padding_h
-    w = q * g.step_w - g.padding_w
-    of_input = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
-    return Positions(n, h, w, of_input, _wide(n, WIDE) * grad.n + _wide(p, WIDE) * grad.h + _wide(q, WIDE) * grad.w)
-
-
-@gluon.jit
-def _advance(input, grad, g, BOX: gl.constexpr, WIDE: gl.constexpr):
-    """(how far the next slice's positions are, what the end of a row adds, and that of an image)."""
-    n = _wide(BOX // g.Q // g.P, WIDE)
-    p = _wide(BOX // g.Q % g.P, WIDE)
-    q = _wide(BOX % g.Q, WIDE)
-    row = g.step_h * _wide(input.h, WIDE)
-    pixel = g.step_w * _wide(input.w, WIDE)
-    grad_row = _wide(grad.h, WIDE)
-    step = Positions(n, p * g.step_h, q * g.step_w, n * input.n + p * row + q * pixel, n * grad.n + p * grad.h + q * grad.w)
-    of_row = Positions(0, g.step_h, -g.Q * g.step_w, row - g.Q * pixel, grad_row - g.Q * _wide(grad.w, WIDE))
-    of_image = Positions(1, -g.P * g.step_h, 0, input.n - g.P * row, grad.n - g.P * grad_row)
-    return step, of_row, of_image
-
-
-@gluon.jit
-def _moved(at, step, where):
-    """Positions, of which some are moved by a step."""
-    return Positions(
-        at.image + gl.where(where, step.image, 0).to(gl.int32),
-        at.h + gl.where(where, step.h, 0).to(gl.int32),
-        at.w + gl.where(where, step.w, 0).to(gl.int32),
-        at.input + gl.where(where, step.input, 0),
-        at.grad + gl.where(where, step.grad, 0),
-    )
 
 
 @gluon.jit
@@ -170,7 +104,7 @@ def produce(input, grad, ring: Ring, g, cut, tile):
     columns = gl.arange(0, BOX, gl.SliceLayout(0, LANES))
     program = gl.program_id(0)
     whole, pieces = count_pieces(program, gl.num_programs(0), cut)
-    step, of_row, of_image = _advance(input, grad, g, BOX, WIDE)
+    step, of_row, of_image = advance(input, grad, g, BOX, WIDE)
     end_h = g.P * g.step_h - g.padding_h
     end_w = g.Q * g.step_w - g.padding_w
     at = 0
@@ -183,13 +117,13 @@ def produce(input, grad, ring: Ring, g, cut, tile):
         two = _unit(place, 1, columns, input, g, tile)
         three = _unit(place, 2, columns, input, g, tile)
         four = _unit(place, 3, columns, input, g, tile)
-        now = _positions(first, input, grad, g, BOX, gl.SliceLayout(1, LANES), WIDE)
+        now = positions(first, input, grad, g, BOX, gl.SliceLayout(1, LANES), WIDE)
         image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
         for _ in range(count):
             mbarrier.wait(ring.empty.index(at), phase ^ 1)
             exists = image < g.N
             for i in gl.static_range(ROWS):
-                rows = _channels(place.row + i * BOX, columns, g.K)
+                rows = channels_from(place.row + i * BOX, columns, g.K, 8)
                 _copy_box(ring.grads.index(at * ROWS + i), grad.ptr, of_grad, rows, exists)
             now = Positions(image, h, w, of_input, of_grad)
             _copy_unit(ring.inputs.index(at * UNITS), one, input.ptr, now, exists, g)
@@ -201,9 +135,9 @@ def produce(input, grad, ring: Ring, g, cut, tile):
             announce(ring.full, at, AHEAD, AHEAD, slices, STAGES)
             slices += 1
             at, phase = next_place(at, phase, STAGES)
-            now = _moved(now, step, True)
-            now = _moved(now, of_row, now.w >= end_w)
-            now = _moved(now, of_image, now.h >= end_h)
+            now = moved(now, step, True)
+            now = moved(now, of_row, now.w >= end_w)
+            now = moved(now, of_image, now.h >= end_h)
             image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
     announce_last(ring.full, at, AHEAD, slices, STAGES)
 

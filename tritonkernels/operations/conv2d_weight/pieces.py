@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...integers import ceil_div
 
 SLICE = 64  # positions: a row of shared memory for each
-LEAST = 8  # slices of a head, and of a tail: fewer take less time than a part of the sums to write and to add
+LEAST = 8  # slices of a head, and of a tail: fewer take less time than a part of the sums to write and to add (on tensor cores)
 
 
 class Cut(NamedTuple):
@@ -48,17 +48,17 @@ class Cut(NamedTuple):
         return ceil_div(self.whole, self.blocks) * self.slices + shared
 
 
-def cut(tiles, slices, blocks):
+def cut(tiles, slices, blocks, least=LEAST):
     """For so many blocks at a time."""
     left = tiles % blocks
     whole = tiles - left
     if not left:
         return Cut(tiles, slices, whole, 1, slices, 0, min(tiles, blocks))
-    heads = max(1, min(blocks // left, slices // LEAST))
+    heads = max(1, min(blocks // left, slices // least))
     sharers = blocks - left * heads
     head = ceil_div(left * slices, blocks)
     tail = slices - heads * head
-    if heads < blocks // left or min(head, tail) < LEAST:  # enough blocks, or too little for them
+    if heads < blocks // left or min(head, tail) < least:  # enough blocks, or too little for them
         sharers, head = 0, ceil_div(slices, heads)
         heads = ceil_div(slices, head)  # none without a slice
     return Cut(tiles, slices, whole, heads, head, sharers, blocks if whole else left * heads + sharers)

@@ -1,0 +1,75 @@
+"""The configs, launches and work of cuda_cores.cuh: implicit_gemm in fp32, in IEEE arithmetic."""
+
+import torch
+
+from tritonkernels.operations.conv2d_weight.pieces import cut
+from tritonkernels.operations.conv2d_weight.work import of_pieces
+from tritonkernels.operations.gemm.split_counts import one_by_one
+
+from ...launch import CudaLaunch, Source, ceil_div, configs_of
+from .channels_last import copied, in_chunks, padded
+from .operands import arguments, moves
+from .pieces import workspace
+
+SPACE = configs_of(
+    "BM BN BL TM TN STAGES",
+    (128, 128, 32, 8, 8, 2),
+    (64, 128, 32, 8, 8, 2),
+    (128, 64, 32, 8, 8, 2),
+    (64, 64, 32, 8, 8, 2),
+    (128, 256, 32, 8, 16, 2),
+)
+LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
+
+
+def _kernel(config):
+    return "conv2d_weight::cuda_cores<{BM}, {BN}, {BL}, {TM}, {TN}, {STAGES}>".format(**config)
+
+
+SOURCE = Source("conv2d_weight/parts/cuda_cores.cuh", tuple(map(_kernel, SPACE)))
+
+
+def threads_of(config):
+    """Per block."""
+    return config["BM"] // config["TM"] * (config["BN"] // config["TN"])
+
+
+def configs(problem, target):
+    """Each tile on as many blocks as the GPU holds, and on half of them, which have half as many sums to add."""
+    if problem.dtype != torch.float32 or problem.precision != "ieee" or target.lacks("cp.async", 80):
+        return
+    for tile in SPACE:
+        per_sm = 1 if tile["TM"] * tile["TN"] > 64 else 512 // threads_of(tile)  # gemm::Shape::blocks_per_sm
+        for blocks in (per_sm * target.sms, per_sm * target.sms // 2) if target.is_gpu else (5, 2, 20):
+            yield tile | {"BLOCKS": blocks}
+
+
+def cut_of(problem, config):
+    columns = problem.r * problem.s * padded(problem.c // problem.groups, problem.dtype.itemsize)
+    tiles = problem.groups * ceil_div(problem.rows, config["BM"]) * ceil_div(columns, config["BN"])
+    return cut(tiles, max(1, ceil_div(problem.terms, config["BL"])), config["BLOCKS"], LEAST)
+
+
+def launches(problem, config, input, grad_output, out):
+    input, copies_of_input = in_chunks(input, problem.groups)
+    grad_output, copies_of_grad = in_chunks(grad_output, problem.groups)
+    yield from copies_of_input + copies_of_grad
+    share = cut_of(problem, config)
+    tensors, structs = arguments(problem, input, grad_output, out)
+    sums = workspace(share, config["BM"] * config["BN"], 1, out)
+    given = *tensors, *sums, *structs, moves(problem, input, grad_output, config["BL"]), share[:-1]
+    threads, kernel = (threads_of(config), 1, 1), _kernel(config)
+    yield CudaLaunch(SOURCE, kernel, (share.blocks,), threads, given, _shared_bytes(config), (kernel,))
+
+
+def _shared_bytes(config):
+    """Per block: STAGES slices of both operands."""
+    return 4 * config["STAGES"] * config["BL"] * (config["BM"] + config["BN"])
+
+
+def work(problem, config, target):
+    share, tile, threads = cut_of(problem, config), (config["BM"], config["BN"], config["BL"]), threads_of(config)
+    registers = config["TM"] * config["TN"] + 60
+    main = of_pieces(problem, share, tile, threads, "ieee", config["STAGES"], registers, one_by_one(share.parts))
+    pixels = problem.n * problem.h * problem.w, problem.terms
+    return *copied(problem, pixels[0], problem.c), *copied(problem, pixels[1], problem.k), main

@@ -1,0 +1,117 @@
+"""The Triton design conv2d_weight.implicit_gemm in fp32 by Gluon: on the CPU as threads (gluon_threads), its machine code."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from tests import gluon_threads
+from tests.compiler import printed
+from tests.harness import available_on, channels_last, cropped, prepare, run_checked
+from tritonkernels.config import config_of
+from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
+from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, cut_of
+from tritonkernels.launch import LIBRARY
+from tritonkernels.numerics import judge
+from tritonkernels.target import Target
+
+from .test_weight_cuda_cores import CASES, OWN, SHARED, operands
+
+SIZES = {name: case for name, case in (CASES | OWN).items() if "groups" not in case[2]}
+H200 = Target.named("h200")
+
+
+def config(programs=5, tile=(64, 64, 32), stages=2):
+    return config_of(dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"PROGRAMS": programs}, 2, stages, 160)
+
+
+def check(args, options, config, seed=0, wide=False):
+    """Runs the launches: the one in Gluon by threads, the others in the interpreter."""
+    call = prepare("conv2d_weight", *args, **options)
+    call.result.fill_(float("nan"))
+    for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):
+        if launch.name == "cuda_cores":
+            gluon_threads.run(launch, seed)
+        else:
+            launch.run()
+    verdict = judge(call.problem, call.result, *args, **options)
+    assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes(name):
+    args, options = operands(SIZES[name])
+    check(args, options, config())
+    check(args, options, config(2, (128, 64, 32), stages=3))
+
+
+@pytest.mark.parametrize("programs, form", [(2, (2, 1, 0)), (5, (0, 2, 1)), (60, (0, 22, 0))])
+def test_pieces(programs, form):
+    """Whole tiles; heads and tails; many heads. In two orders of what threads do."""
+    args, options = operands(SHARED)
+    share = cut_of(prepare("conv2d_weight", *args, **options).problem, config(programs))
+    assert (share.whole, share.heads, share.sharers) == form
+    for seed in range(2):
+        check(args, options, config(programs), seed)
+
+
+def test_offsets_of_64_bits():
+    check(*operands(CASES["dilated"]), config(), wide=True)
+
+
+@pytest.mark.parametrize("layout", (torch.clone, cropped))
+def test_layouts(layout):
+    """Operands that are copied into channels_last first, and results in NCHW."""
+    check(*operands(CASES["first layer"], layout), config())
+
+
+def test_which_problems_have_these_tiles():
+    def found(dtype=torch.float32, target=H200, groups=1, **options):
+        x = channels_last(torch.empty(2, 64, 56, 56, dtype=dtype, device="meta"))
+        call = prepare("conv2d_weight", x, (64, 64 // groups, 1, 1), x, groups=groups, **options)
+        return [config for config in DESIGN.configs(call.problem, target) if "PROGRAMS" in config.kwargs]
+
+    assert len(found()) == len(found(target=Target.named("sm_80"))) == 2 * len(TILES)
+    assert {c.kwargs["PROGRAMS"] for c in found() if c.kwargs["BLOCK_M"] == c.kwargs["BLOCK_N"] == 128} == {132, 264}
+    assert not found(torch.float16) and not found(torch.float64) and not found(precision="tf32") and not found(groups=2)
+    assert not any(found(target=Target.named(name)) for name in ("sm_75", "interpreter", "mi300x"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_on_a_gpu(tile):
+    available_on(LIBRARY, "cuda")
+    names = ("BLOCK_M", "BLOCK_N", "BLOCK_L")
+    for case in (*SIZES.values(), SHARED):
+        for layout in (channels_last, torch.clone):
+            args, options = operands(case, layout, "cuda")
+            chosen = config_of(dict(zip(names, tile)) | {"PROGRAMS": 264}, *tile[3:])
+            run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=chosen, **options)
+
+
+COMPILED = """
+import json, sys, torch
+from perf.offline import compile_launch, sass
+from tritonkernels.conv2d_weight import prepare
+from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
+from tritonkernels.target import Target
+
+target = Target.named("h200")
+x = torch.empty(4, 72, 40, 40, device="meta").to(memory_format=torch.channels_last)
+call = prepare(x, (72, 72, 3, 3), x, padding=1)
+for config in DESIGN.configs(call.problem, target):
+    if (config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"]) == (128, 128):
+        break
+launch = next(l for l in DESIGN.launches(call.problem, config, *call.parts[0]) if l.name == "cuda_cores")
+(code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+print(json.dumps([code.stack_bytes, code.registers, [text.split()[0] for _, text in code.hot_instructions()]]))
+"""
+
+
+def test_the_loop_multiplies():
+    """A slice is 32 positions, for each of which a thread's 8 x 8 sums take 4 quads. Two programs fit on an SM."""
+    stack, registers, loop = json.loads(printed(COMPILED))
+    assert stack == 0 and registers <= 128
+    assert loop.count("FFMA") == 32 * 64 and loop.count("FFMA") / len(loop) >= 0.88
+    assert loop.count("LDS.128") == 32 * 4 and loop.count("LDGSTS.E.BYPASS.128") == 8

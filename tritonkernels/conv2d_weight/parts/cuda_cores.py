@@ -1,0 +1,214 @@
+"""implicit_gemm in fp32 on CUDA cores (Gluon): outer products in registers, of slices that cp.async copies as they lie.
+
+Both operands lie across the reduction: a row of shared memory for each position, of the channels of grad_output, and of columns
+(r, s, c), whose channels are in whole chunks of 16 bytes. A thread reads 4 quads for 64 multiply-adds. The positions that it
+copies are counted on from slice to slice, without divisions. Programs share the tiles evenly (pieces.py), and a second kernel
+adds up their parts.
+
+Mirrors cuda_reference/conv2d_weight/parts/cuda_cores.cuh.
+"""
+
+from typing import Any, NamedTuple
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from ...config import config_of
+from ...integers import ceil_div
+from ...language.channels_last import copied, in_chunks, padded
+from ...language.convolution import Geometry
+from ...language.gluon_tile import PLAIN, accumulators, is_below, multiply_add, needs_a_gpu, span, wide
+from ...language.overlap import wait_for_earlier_kernels
+from ...language.renamed import barrier, copy_async
+from ...language.shared_walk import Shares, count_pieces, piece_of
+from ...language.structs import Filters, Images
+from ...launch import TritonLaunch
+from ...operations.conv2d_weight.pieces import cut
+from ...operations.conv2d_weight.work import of_pieces
+from .added_parts import added, addition, workspace
+from .positions import Positions, advance, channels_from, moved, positions
+
+TILES = (  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a thread
+    (128, 128, 32, 8, 2, 128),
+    (64, 128, 32, 4, 2, 128),
+    (128, 64, 32, 4, 2, 128),
+    (64, 64, 32, 2, 2, 160),
+)
+CHUNK = 4  # floats of 16 bytes
+LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
+OF_WIDE = 255  # registers of a thread, where offsets have 64 bits
+
+
+class Columns(NamedTuple):
+    """Where columns of the weight read: the place of their tap, whether there is such a tap, and their inputs' offsets from
+    those of the first tap and channel."""
+
+    down: Any
+    right: Any
+    exists: Any
+    offsets: Any
+
+
+@gluon.jit
+def _place(column, g, CHUNK: gl.constexpr):
+    """(tap, its row and column, channel) of columns (r, s, c), whose channels are in whole chunks."""
+    chunks = gl.cdiv(g.C, CHUNK)
+    chunk = column // CHUNK
+    tap = chunk // chunks
+    return tap, tap // g.S, tap % g.S, chunk % chunks * CHUNK + column % CHUNK
+
+
+@gluon.jit
+def _columns(first, input, g, BLOCK_N: gl.constexpr, CHUNK: gl.constexpr, LAYOUT: gl.constexpr, WIDE: gl.constexpr):
+    column = first + gl.arange(0, BLOCK_N, LAYOUT)
+    tap, r, s, c = _place(column, g, CHUNK)
+    down = r * g.dilation_h
+    right = s * g.dilation_w
+    offsets = wide(down, WIDE) * input.h + wide(right, WIDE) * input.w + c
+    return Columns(down, right, tap < g.R * g.S, offsets)
+
+
+@gluon.jit
+def _copy(tile, ptr, rows, columns, inside, CHUNK: gl.constexpr):
+    """A row for each position, with zeros where it is not `inside`. Triton does not see that chunks are whole."""
+    rows = gl.multiple_of(rows[:, None], [1, CHUNK])
+    columns = gl.max_contiguous(gl.multiple_of(columns[None, :], [1, CHUNK]), [1, CHUNK])
+    copy_async(tile, ptr + (rows + columns), mask=inside)
+
+
+@gluon.jit
+def _copy_slice(grads, inputs, grad, input, rows, columns, at, g, CHUNK: gl.constexpr):
+    """The slice of grad_output at positions `at`, and that of inputs."""
+    exists = (at.image < g.N)[:, None]
+    _copy(grads, grad.ptr, at.grad, rows, exists, CHUNK)
+    inside = exists & columns.exists[None, :]
+    inside = inside & is_below(at.h[:, None] + columns.down[None, :], g.H)
+    inside = inside & is_below(at.w[:, None] + columns.right[None, :], g.W)
+    _copy(inputs, input.ptr, at.input, columns.offsets, inside, CHUNK)
+
+
+@gluon.jit
+def _cuda_cores_kernel(
+    input: Images, grad: Images, out: Filters, parts, g: Geometry, cut: Shares, most,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_L: gl.constexpr, STAGES: gl.constexpr, ACC: gl.constexpr,
+    LOAD: gl.constexpr, SHARED: gl.constexpr, CHUNK: gl.constexpr, WIDE: gl.constexpr,
+):  # fmt: skip
+    """parts: (tiles left, most parts of a tile, BLOCK_M, BLOCK_N), or None if all tiles are whole."""
+    wait_for_earlier_kernels()
+    grads = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_L, BLOCK_M], SHARED)
+    inputs = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_L, BLOCK_N], SHARED)
+    tiles_m = gl.cdiv(g.K, BLOCK_M)
+    step, of_row, of_image = advance(input, grad, g, BLOCK_L, WIDE)
+    end_h = g.P * g.step_h - g.padding_h
+    end_w = g.Q * g.step_w - g.padding_w
+    program = gl.program_id(0)
+    whole, pieces = count_pieces(program, gl.num_programs(0), cut)
+    for index in range(pieces):
+        number, first, count, part = piece_of(index, whole, program, gl.num_programs(0), cut)
+        row = number % tiles_m * BLOCK_M
+        col = number // tiles_m * BLOCK_N
+        rows = channels_from(row, gl.arange(0, BLOCK_M, gl.SliceLayout(0, LOAD)), g.K, CHUNK)
+        columns = _columns(col, input, g, BLOCK_N, CHUNK, gl.SliceLayout(0, LOAD), WIDE)
+        now = positions(first, input, grad, g, BLOCK_L, gl.SliceLayout(1, LOAD), WIDE)
+        barrier()  # nobody reads the slices of the piece before any more
+        for s in gl.static_range(STAGES - 1):
+            if s < count:
+                _copy_slice(grads.index(s), inputs.index(s), grad, input, rows, columns, now, g, CHUNK)
+            async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
+            now = moved(now, step, True)
+            now = moved(now, of_row, now.w >= end_w)
+            now = moved(now, of_image, now.h >= end_h)
+        image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
+        acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+        stage = 0  # holds the slice that is multiplied
+        free = STAGES - 1  # held the one before
+        for left in range(count, 0, -1):
+            async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
+            barrier()  # everybody's is, and nobody reads the one before any more
+            now = Positions(image, h, w, of_input, of_grad)
+            if left >= STAGES:
+                _copy_slice(grads.index(free), inputs.index(free), grad, input, rows, columns, now, g, CHUNK)
+            async_copy.commit_group()
+            now = moved(now, step, True)
+            now = moved(now, of_row, now.w >= end_w)
+            now = moved(now, of_image, now.h >= end_h)
+            image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
+            acc = multiply_add(acc, grads.index(stage), inputs.index(stage))
+            free = stage
+            stage = gl.where(stage < STAGES - 1, stage + 1, 0)
+        if parts is None:
+            _store(acc, out, row, col, g, CHUNK, WIDE)
+        else:
+            if count < cut.slices:
+                slot = (number - cut.whole) * most + part
+                within_rows = gl.arange(0, BLOCK_M, gl.SliceLayout(1, ACC))
+                within = within_rows[:, None] * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, ACC))[None, :]
+                gl.store(parts + slot.to(gl.int64) * (BLOCK_M * BLOCK_N) + within, acc)
+            else:
+                _store(acc, out, row, col, g, CHUNK, WIDE)
+    async_copy.wait_group(0)
+
+
+@gluon.jit
+def _store(acc, out, row, col, g, CHUNK: gl.constexpr, WIDE: gl.constexpr):
+    """The sums to the weight, where it has these rows and columns."""
+    ACC: gl.constexpr = acc.type.layout
+    k = span(row, acc.shape[0], gl.SliceLayout(1, ACC), WIDE)
+    tap, r, s, c = _place(col + gl.arange(0, acc.shape[1], gl.SliceLayout(0, ACC)), g, CHUNK)
+    filters = wide(r, WIDE) * out.r + wide(s, WIDE) * out.s + wide(c, WIDE) * out.c
+    inside = (k < g.K)[:, None] & ((c < g.C) & (tap < g.R * g.S))[None, :]
+    gl.store(out.ptr + (k[:, None] * out.k + filters[None, :]), acc, mask=inside)
+
+
+def _fits(problem, target):
+    """Whether the problem and the GPU have such tiles; the interpreter has none."""
+    lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
+    return not lacking and problem.precision == "ieee" and problem.groups == 1 and problem.terms < 2**31 - 2**10
+
+
+def configs(problem, target):
+    """Each tile on as many programs as the GPU holds, and on half of them, which have half as many sums to add."""
+    if not _fits(problem, target):
+        return
+    for block_m, block_n, block_l, num_warps, stages, registers in TILES:
+        registers = OF_WIDE if problem.wide else registers
+        held = target.registers_per_sm // (32 * num_warps * registers) * target.sms
+        for programs in (held, held // 2):
+            numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_L": block_l, "PROGRAMS": programs}
+            yield config_of(numbers, num_warps, stages, registers)
+
+
+def cut_of(problem, config):
+    numbers, columns = config.kwargs, problem.r * problem.s * padded(problem.c, problem.dtype.itemsize)
+    tiles = ceil_div(problem.k, numbers["BLOCK_M"]) * ceil_div(columns, numbers["BLOCK_N"])
+    return cut(tiles, max(1, ceil_div(problem.terms, numbers["BLOCK_L"])), numbers["PROGRAMS"], LEAST)
+
+
+def launches(problem, config, input, grad_output, out):
+    input, copies_of_input = in_chunks(input)
+    grad_output, copies_of_grad = in_chunks(grad_output)
+    yield from copies_of_input + copies_of_grad
+    numbers, share = config.kwargs, cut_of(problem, config)
+    block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
+    parts = workspace(share, block_m * block_n, out)
+    constants = {
+        "STAGES": config.num_stages,
+        "ACC": accumulators(config),
+        "LOAD": gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]),
+        "SHARED": PLAIN,
+        "CHUNK": CHUNK,
+        "WIDE": problem.wide,
+    }
+    operands = Images.of(input), Images.of(grad_output), Filters.of(out), parts
+    numbers = Geometry.of(problem), Shares.of(share), share.parts
+    yield TritonLaunch(_cuda_cores_kernel, (share.blocks,), config, *operands, *numbers, **constants)
+    yield from addition(problem, share, (block_m, block_n, CHUNK), parts, out)
+
+
+def work(problem, config, target):
+    numbers, share = config.kwargs, cut_of(problem, config)
+    bm, bn, bl = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["BLOCK_L"]
+    main = of_pieces(problem, share, (bm, bn, bl), 32 * config.num_warps, "ieee", config.num_stages, config.maxnreg)
+    copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
+    return *copies, main, *added(problem, share, bm * bn)
