@@ -55,9 +55,8 @@ def _suits(images, channels):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input, 1, _suits)
-    grad_output, copies_of_grad = in_chunks(grad_output, 1, _suits)
-    yield from copies_of_input + copies_of_grad
+    (input, grad_output), copies = in_chunks((input, _suits), (grad_output, _suits))
+    yield from copies
     share, parts, arrivals = cut_of(problem, config), None, None
     if share.left and share.parts > 1:
         parts = partial_sums(share.left * share.parts, config["BM"] * config["BN"], out)
@@ -89,8 +88,8 @@ def work(problem, config, target):
         config["STAGES"] * (bm + bn) * 128,
         bm * bn * STORED,
     )
-    pixels = problem.n * problem.h * problem.w, problem.terms
-    return *copied(problem, pixels[0], problem.c), *copied(problem, pixels[1], problem.k), main
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main
 
 
 DESIGN = Design(configs=configs, launches=launches, refuses=refuses, work=work)
