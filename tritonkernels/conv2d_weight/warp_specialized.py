@@ -24,7 +24,7 @@ from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
-from ..language.channels_last import copied, in_chunks
+from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.gluon_tile import needs_a_gpu
 from ..language.last_to_arrive import sum_of_splits
@@ -127,9 +127,8 @@ def _cut(problem, config):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input)
-    grad_output, copies_of_grad = in_chunks(grad_output)
-    yield from copies_of_input + copies_of_grad
+    (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
+    yield from copies
     numbers, share = config.kwargs, _cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     shared = share.left > 0 and share.parts > 1
@@ -172,8 +171,8 @@ def work(problem, config, target):
         stages * (bm + bn) * 128,
         bm * bn * STORED,
     )
-    copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *(_added(problem, share, bm * bn) if shared else ())
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main, *(_added(problem, share, bm * bn) if shared else ())
 
 
 def _added(problem, share, sums):
