@@ -91,9 +91,8 @@ def _are_matrices(filters, channels):
 
 
 def launches(problem, config, input, weight, bias, out):
-    input, copies = in_chunks(input, 1, _suits)
-    filters, packs = in_chunks(weight, 1, _are_matrices)
-    yield from copies + packs
+    (input, filters), copies = in_chunks((input, _suits), (weight, _are_matrices))
+    yield from copies
     whole, left, sharers = cut(problem, config)
     cluster, consumers, parts, arrivals = config["CLUSTER"], config["CONSUMERS"], None, None
     if left != sharers:  # a cut goes through a tile
@@ -140,14 +139,14 @@ def work(problem, config, target):
         bm * bn * STORED * (tiles + (left > 0)),
         cluster,
     )
-    return *copied(problem, problem.n * problem.h * problem.w, problem.c), *_packed(problem), main
+    return *copied(problem, (problem.n, problem.c, problem.h * problem.w), *_packed(problem)), main
 
 
 def _packed(problem):
-    """The Work of a copy of the filters, if they lie as the problem says."""
+    """The filters' sizes, if they are copied."""
     if problem.r * problem.s == 1 and problem.c % 8 == 0:
         return ()
-    return copied(problem, problem.k * problem.r * problem.s, problem.c)
+    return ((problem.k, problem.c, problem.r * problem.s),)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

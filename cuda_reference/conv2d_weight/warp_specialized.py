@@ -54,9 +54,8 @@ def _suits(images, channels):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input, 1, _suits)
-    grad_output, copies_of_grad = in_chunks(grad_output, 1, _suits)
-    yield from copies_of_input + copies_of_grad
+    (input, grad_output), copies = in_chunks((input, _suits), (grad_output, _suits))
+    yield from copies
     share = cut_of(problem, config)
     parts, arrivals = workspace(share, config["BM"] * config["BN"], CONSUMERS, out)
     maps = PixelMap(grad_output, (SLICE, BOX)), map_of_inputs(problem, input, (SLICE, BOX))
@@ -74,8 +73,8 @@ def work(problem, config, target):
     share, tile = cut_of(problem, config), (config["BM"], config["BN"], SLICE)
     threads = (CONSUMERS + 1) * 128
     main = of_pieces(problem, share, tile, threads, problem.precision, config["STAGES"], 168, share.parts)
-    pixels = problem.n * problem.h * problem.w, problem.terms
-    return *copied(problem, pixels[0], problem.c), *copied(problem, pixels[1], problem.k), main
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main
 
 
 DESIGN = Design(configs=configs, launches=launches, refuses=refuses, work=work)

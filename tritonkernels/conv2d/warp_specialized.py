@@ -152,9 +152,8 @@ def _matrices(filters):
 
 
 def launches(problem, config, input, weight, bias, out):
-    input, copies = in_chunks(input)
-    filters, packs = in_chunks(weight, _is_a_matrix_for_each_tap)
-    yield from copies + packs
+    (input, filters), copies = in_chunks((input, are_in_chunks), (weight, _is_a_matrix_for_each_tap))
+    yield from copies
     numbers, (share, programs, _) = config.kwargs, _cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     shared = share.left > 0 and share.parts > 1
@@ -188,18 +187,17 @@ def work(problem, config, target):
         bm * bn * STORED * (ceil_div(share.whole, programs) + (share.left > 0)),
     )
     return (
-        *copied(problem, problem.n * problem.h * problem.w, problem.c),
-        *_packed(problem),
+        *copied(problem, (problem.n, problem.c, problem.h * problem.w), *_packed(problem)),
         main,
         *_added(problem, share, bm * bn),
     )
 
 
 def _packed(problem):
-    """The Work of a copy of the filters, if they lie as the problem says."""
+    """The filters' sizes, if they are copied."""
     if problem.r * problem.s == 1 and problem.c % 8 == 0:
         return ()
-    return copied(problem, problem.k * problem.r * problem.s, problem.c)
+    return ((problem.k, problem.c, problem.r * problem.s),)
 
 
 def _added(problem, share, sums):

@@ -23,7 +23,7 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
-from ..language.channels_last import copied, in_chunks
+from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.gluon_tile import needs_a_gpu
 from ..language.overlap import wait_for_earlier_kernels
@@ -99,9 +99,8 @@ def _cut(problem, config):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input)
-    grad_output, copies_of_grad = in_chunks(grad_output)
-    yield from copies_of_input + copies_of_grad
+    (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
+    yield from copies
     numbers, share = config.kwargs, _cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
@@ -127,8 +126,8 @@ def work(problem, config, target):
     numbers, share = config.kwargs, _cut(problem, config)
     bm, bn = numbers["BLOCK_M"], numbers["BLOCK_N"]
     main = of_pieces(problem, share, (bm, bn, SLICE), 128 * CONSUMERS, problem.precision, numbers["STAGES"], 168)
-    copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *added(problem, share, bm * bn)
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main, *added(problem, share, bm * bn)
 
 
 DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)

@@ -1,7 +1,14 @@
 """Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, the last with zeros.
 
+Both operands of a kernel in one launch: the second would wait for the last program of the first. A program copies 8 KB, some
+channels of some pixels. Where pixels of an image lie side by side (NCHW), a lane reads 16 bytes of a plane, or as many as all
+planes begin at a multiple of: CUDA shifts words of 16 bytes there.
+
 Mirrors cuda_reference/conv2d_weight/parts/channels_last.cuh.
 """
+
+import math
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,26 +19,74 @@ from ..problem import needs_wide_offsets
 from .overlap import wait_for_earlier_kernels
 from .position_sums import position
 from .structs import Images
-from .tiles import block_of, span
+from .tiles import block_of, multiple, span
 from .triton import tl, triton
 
-CONFIG = triton.Config({"PIXELS": 64, "CHANNELS": 64}, num_warps=8, num_stages=1)
+PATCH = 8192  # bytes of a program: with 8 warps 32 a lane, whose loads are all under way
+CHANNELS = 8, 32, 64  # of a patch, the least that are enough or the most
+PLANE = 32  # pixels: of smaller planes, as filters are, most lanes would read nothing
+CONFIG = triton.Config({}, num_warps=8, num_stages=1)
+
+
+class Rows(NamedTuple):
+    """A result: (N, H, W, pitch), contiguous, with C channels and zeros; and how it is copied.
+
+    programs  that copy it
+    PIXELS, CHANNELS  of a patch
+    CHUNK     elements of 16 bytes, of which pitch is a multiple
+    OF        planes begin at multiples of so many pixels; 0 of images that are no planes
+    """
+
+    ptr: Any
+    programs: Any
+    pixels: Any
+    C: Any
+    H: Any
+    W: Any
+    pitch: Any
+    PIXELS: Any
+    CHANNELS: Any
+    CHUNK: Any
+    OF: Any
 
 
 @triton.jit
-def _channels_last_kernel(
-    images: Images, out, pixels, C, H, W, pitch, PIXELS: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr
-):
-    """out: (pixels, pitch), contiguous."""
+def _channels_last_kernel(a: Images, of_a: Rows, b: Images, of_b: Rows, WIDE: tl.constexpr):
+    """One or two copies; the programs of the first come first."""
     wait_for_earlier_kernels()
-    tiles = tl.cdiv(pitch, CHANNELS)
-    pixel = block_of(tl.program_id(0) // tiles, PIXELS, WIDE)
-    c = span(tl.program_id(0) % tiles * CHANNELS, CHANNELS, WIDE)
-    n, h, w = position(pixel, H, W)
-    of_pixel = n * images.n + h * images.h + w * images.w
-    inside = (pixel < pixels)[:, None]
-    values = tl.load(images.ptr + of_pixel[:, None] + c[None, :] * images.c, mask=inside & (c < C)[None, :], other=0.0)
-    tl.store(out + pixel[:, None] * pitch + c[None, :], values, mask=inside & (c < pitch)[None, :])
+    program = tl.program_id(0)
+    if b is None or program < of_a.programs:
+        _copy(a, of_a, program, of_a.PIXELS, of_a.CHANNELS, of_a.CHUNK, of_a.OF, WIDE)
+    else:
+        _copy(b, of_b, program - of_a.programs, of_b.PIXELS, of_b.CHANNELS, of_b.CHUNK, of_b.OF, WIDE)
+
+
+@triton.jit
+def _copy(
+    images: Images, rows: Rows, program, PIXELS: tl.constexpr, CHANNELS: tl.constexpr, CHUNK: tl.constexpr, OF: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    across = tl.cdiv(rows.pitch, CHANNELS)
+    c = span(program % across * CHANNELS, CHANNELS, WIDE)
+    if OF > 0:
+        plane = multiple(rows.H * rows.W, OF)
+        along = tl.cdiv(plane, PIXELS)
+        image = program // across // along
+        if WIDE:
+            image = image.to(tl.int64)
+        pixel = span(program // across % along * PIXELS, PIXELS, WIDE)
+        inside = pixel < plane
+        places = images.ptr + image * multiple(images.n, OF) + (c * multiple(images.c, OF))[:, None] + pixel[None, :]
+        values = tl.trans(tl.load(places, mask=(c < rows.C)[:, None] & inside[None, :], other=0.0))
+        pixel += image * plane
+    else:
+        pixel = block_of(program // across, PIXELS, WIDE)
+        inside = pixel < rows.pixels
+        n, h, w = position(pixel, rows.H, rows.W)
+        places = images.ptr + (n * images.n + h * images.h + w * images.w)[:, None] + (c * images.c)[None, :]
+        values = tl.load(places, mask=inside[:, None] & (c < rows.C)[None, :], other=0.0)
+    pitch = multiple(rows.pitch, CHUNK)
+    tl.store(rows.ptr + pixel[:, None] * pitch + c[None, :], values, mask=inside[:, None] & (c < pitch)[None, :])
 
 
 def padded(channels, itemsize):
@@ -48,27 +103,62 @@ def are_in_chunks(images):
     return whole and all(stride % chunk == 0 for stride in apart)
 
 
-def in_chunks(images, suits=are_in_chunks):
-    """(the images in that layout, the launches that copy them: where suits(images) is not so)."""
-    if suits(images):
-        return images, []
-    n, c, h, w = images.shape
-    pitch = padded(c, images.element_size())
-    out = torch.empty(n, h, w, pitch, dtype=images.dtype, device=images.device)
-    wide = needs_wide_offsets(images, out)
-    grid = (_blocks(n * h * w, pitch),)
-    launch = TritonLaunch(_channels_last_kernel, grid, CONFIG, Images.of(images), out, n * h * w, c, h, w, pitch, WIDE=wide)
-    return out.movedim(-1, 1), [launch]
+def in_chunks(*operands):
+    """(one or two operands in that layout, the launches that copy them, at most one). Each comes with suits(images): whether it
+    need not be copied."""
+    results, copies = [], []
+    for images, suits in operands:
+        if suits(images):
+            results.append(images)
+            continue
+        n, c, h, w = images.shape
+        rows = torch.empty(n, h, w, padded(c, images.element_size()), dtype=images.dtype, device=images.device)
+        results.append(rows.movedim(-1, 1))
+        copies.append((images, rows))
+    return results, _launches(copies)
 
 
-def _blocks(pixels, pitch):
-    return ceil_div(pixels, CONFIG.kwargs["PIXELS"]) * ceil_div(pitch, CONFIG.kwargs["CHANNELS"])
+def _launches(copies):
+    if not copies:
+        return []
+    arguments, programs = [], 0
+    for images, rows in copies:
+        (n, c, h, w), of, itemsize = images.shape, _multiple_of(images), images.element_size()
+        count = _programs(n, c, h * w, of > 0, itemsize)
+        sizes = count, n * h * w, c, h, w, rows.shape[-1]
+        constants = *_patch(c, itemsize), 16 // itemsize, of
+        arguments += Images.of(images), Rows(rows, *sizes, *map(tl.constexpr, constants))
+        programs += count
+    wide = needs_wide_offsets(*(t for copy in copies for t in copy))
+    return [TritonLaunch(_channels_last_kernel, (programs,), CONFIG, *(*arguments, None, None)[:4], WIDE=wide)]
 
 
-def copied(problem, pixels, channels):
-    """The Work of a copy of so many pixels, if they lie as the problem says."""
-    itemsize = problem.dtype.itemsize
-    pitch = padded(channels, itemsize)
-    if problem.channels_last and channels == pitch:
-        return ()
-    return (rewritten(_blocks(pixels, pitch), 256, pixels * (channels + pitch) * itemsize),)
+def _multiple_of(images):
+    """Which power of two, up to a chunk's, divides the places where planes begin; 0 if they are too small, or none."""
+    (n, c, h, w), (image, channel, row, pixel) = images.shape, images.stride()
+    dense = h * w >= PLANE and (w == 1 or pixel == 1) and (h == 1 or row == w)
+    return math.gcd(16 // images.element_size(), h * w, image if n > 1 else 0, channel if c > 1 else 0) if dense else 0
+
+
+def _patch(channels, itemsize):
+    """(pixels, channels) of a patch."""
+    across = next((few for few in CHANNELS if channels <= few), CHANNELS[-1])
+    return PATCH // itemsize // across, across
+
+
+def _programs(images, channels, plane, dense, itemsize):
+    """No patch has pixels of two images if they are dense."""
+    pixels, across = _patch(channels, itemsize)
+    along = images * ceil_div(plane, pixels) if dense else ceil_div(images * plane, pixels)
+    return along * ceil_div(padded(channels, itemsize), across)
+
+
+def copied(problem, *operands):
+    """The Work of the copy of operands, each with (images, channels, pixels of one), if they lie as the problem says."""
+    programs, size, itemsize = 0, 0, problem.dtype.itemsize
+    for images, channels, plane in operands:
+        pitch = padded(channels, itemsize)
+        if not problem.channels_last or channels != pitch:
+            programs += _programs(images, channels, plane, plane >= PLANE and not problem.channels_last, itemsize)
+            size += images * plane * (channels + pitch) * itemsize
+    return (rewritten(programs, 32 * CONFIG.num_warps, size),) if programs else ()

@@ -4,10 +4,13 @@ import torch
 
 from tritonkernels.operations.conv2d.work import rewritten
 
-from ...conv2d.parts.taps import are_in_chunks
 from ...launch import CudaLaunch, Source, ceil_div
 
-THREADS, OF_PATCH, COLUMNS = 256, 4096, 64  # COLUMNS: of a patch of OF_PATCH elements, if there are as many
+THREADS, PATCH_BYTES = 128, 8192  # of a block
+COLUMNS = 32, 64  # of a patch, if a pixel has more than a chunk
+PLANE = 32  # pixels: of smaller planes, as filters are, most lanes would read nothing
+_KERNELS = tuple(f"conv2d_weight::channels_last<uint{bits}_t>" for bits in (16, 32))
+_NO_COPY = None, None, (0,) * 14
 
 
 def padded(channels, itemsize):
@@ -16,38 +19,59 @@ def padded(channels, itemsize):
     return ceil_div(channels, chunk) * chunk
 
 
-def in_chunks(images, groups, suits=are_in_chunks):
-    """(the images in that layout, the launch that copies them, if any: where suits(images, channels of a group) is not so)."""
-    (n, c, h, w), itemsize = images.shape, images.element_size()
-    channels = c // groups
-    if suits(images, channels):
-        return images, ()
-    pitch = padded(channels, itemsize)
-    rows = torch.empty(n, h, w, groups * pitch, dtype=images.dtype, device=images.device)
-    bits = {2: "uint16_t", 4: "uint32_t"}[itemsize]
-    kernels = [f"conv2d_weight::channels_last<{bits}, {columns}>" for columns in (16 // itemsize, COLUMNS)]
-    patches, columns = _patches(n * h * w, groups * pitch, itemsize)
-    launch = CudaLaunch(
-        Source("conv2d_weight/parts/channels_last.cuh", tuple(kernels)),
-        kernels[columns == COLUMNS],
-        (patches,),
-        (THREADS, 1, 1),
-        (images, rows, n * h * w, h, w, groups, channels, pitch, images.stride()),
-    )
-    return rows.movedim(-1, 1), (launch,) if rows.numel() else ()
+def in_chunks(*operands, groups=1):
+    """(one or two operands in that layout, the launch that copies them, if any). Each comes with suits(images, channels of a
+    group): whether it need not be copied."""
+    results, copies = [], []
+    for images, suits in operands:
+        n, c, h, w = images.shape
+        if suits(images, c // groups):
+            results.append(images)
+            continue
+        columns = groups * padded(c // groups, images.element_size())
+        rows = torch.empty(n, h, w, columns, dtype=images.dtype, device=images.device)
+        results.append(rows.movedim(-1, 1))
+        if rows.numel():
+            copies.append((images, rows, _copied(images, groups)))
+    return results, _launches(copies)
 
 
-def _patches(pixels, channels, itemsize):
-    """(how many patches, how many columns each): one chunk, if there is no more."""
-    columns = COLUMNS if channels * itemsize > 16 else 16 // itemsize
-    return ceil_div(pixels, OF_PATCH // columns) * ceil_div(channels, columns), columns
-
-
-def copied(problem, pixels, channels):
-    """The Work of a copy of so many pixels, if they lie as the problem says."""
-    itemsize, of_group = problem.dtype.itemsize, channels // problem.groups
-    pitch = padded(of_group, itemsize)
-    if problem.channels_last and of_group == pitch:
+def _launches(copies):
+    if not copies:
         return ()
-    patches, _ = _patches(pixels, problem.groups * pitch, itemsize)
-    return (rewritten(patches, THREADS, pixels * (channels + problem.groups * pitch) * itemsize),)
+    kernel = _KERNELS[copies[0][0].element_size() // 4]
+    arguments = [argument for copy in (*copies, _NO_COPY)[:2] for argument in copy]
+    blocks = sum(members[0] for _, _, members in copies)
+    source = Source("conv2d_weight/parts/channels_last.cuh", _KERNELS)
+    return (CudaLaunch(source, kernel, (blocks,), (THREADS, 1, 1), tuple(arguments), part=(kernel,)),)
+
+
+def _copied(images, groups):
+    """The members of Copied."""
+    (n, c, h, w), stride, itemsize = images.shape, images.stride(), images.element_size()
+    pitch = padded(c // groups, itemsize)
+    dense = h * w >= PLANE and (w == 1 or stride[3] == 1) and (h == 1 or stride[2] == w)
+    blocks, columns = _patches(n, h * w, dense, groups * pitch, itemsize)
+    extent = 1 + sum((size - 1) * step for size, step in zip(images.shape, stride))
+    return blocks, columns, h * w if dense else n * h * w, int(dense), extent, h, w, groups, c // groups, pitch, *stride
+
+
+def _patches(images, plane, dense, channels, itemsize):
+    """(how many patches, how many columns each). No patch has pixels of two images if they are dense."""
+    chunk = 16 // itemsize
+    columns = chunk if channels == chunk else COLUMNS[channels > COLUMNS[0]]
+    pixels = PATCH_BYTES // itemsize // columns
+    along = images * ceil_div(plane, pixels) if dense else ceil_div(images * plane, pixels)
+    return along * ceil_div(channels, columns), columns
+
+
+def copied(problem, *operands):
+    """The Work of the copy of operands, each with (images, channels, pixels of one), if they lie as the problem says."""
+    itemsize, blocks, size = problem.dtype.itemsize, 0, 0
+    for images, channels, plane in operands:
+        pitch = padded(channels // problem.groups, itemsize)
+        if not problem.channels_last or channels // problem.groups != pitch:
+            dense = plane >= PLANE and not problem.channels_last
+            blocks += _patches(images, plane, dense, problem.groups * pitch, itemsize)[0]
+            size += images * plane * (channels + problem.groups * pitch) * itemsize
+    return (rewritten(blocks, THREADS, size),) if blocks else ()

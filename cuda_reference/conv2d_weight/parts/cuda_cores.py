@@ -6,6 +6,7 @@ from tritonkernels.operations.conv2d_weight.pieces import cut
 from tritonkernels.operations.conv2d_weight.work import of_pieces
 from tritonkernels.operations.gemm.split_counts import one_by_one
 
+from ...conv2d.parts.taps import are_in_chunks
 from ...launch import CudaLaunch, Source, ceil_div, configs_of
 from .channels_last import copied, in_chunks, padded
 from .operands import arguments, moves
@@ -51,9 +52,9 @@ def cut_of(problem, config):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input, problem.groups)
-    grad_output, copies_of_grad = in_chunks(grad_output, problem.groups)
-    yield from copies_of_input + copies_of_grad
+    operands = (input, are_in_chunks), (grad_output, are_in_chunks)
+    (input, grad_output), copies = in_chunks(*operands, groups=problem.groups)
+    yield from copies
     share = cut_of(problem, config)
     tensors, structs = arguments(problem, input, grad_output, out)
     sums = workspace(share, config["BM"] * config["BN"], 1, out)
@@ -71,5 +72,5 @@ def work(problem, config, target):
     share, tile, threads = cut_of(problem, config), (config["BM"], config["BN"], config["BL"]), threads_of(config)
     registers = config["TM"] * config["TN"] + 60
     main = of_pieces(problem, share, tile, threads, "ieee", config["STAGES"], registers, one_by_one(share.parts))
-    pixels = problem.n * problem.h * problem.w, problem.terms
-    return *copied(problem, pixels[0], problem.c), *copied(problem, pixels[1], problem.k), main
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main

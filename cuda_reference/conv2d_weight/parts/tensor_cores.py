@@ -5,6 +5,7 @@ from tritonkernels.operations.conv2d_weight.space import in_waves
 
 from ...conv2d.parts.operands import TYPES
 from ...conv2d.parts.splits import ADD, added, launches_of_splits
+from ...conv2d.parts.taps import are_in_chunks
 from ...launch import Source, ceil_div, configs_of
 from .channels_last import copied, in_chunks, padded
 from .operands import arguments, moves
@@ -56,9 +57,9 @@ def configs(problem, target):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input, problem.groups)
-    grad_output, copies_of_grad = in_chunks(grad_output, problem.groups)
-    yield from copies_of_input + copies_of_grad
+    operands = (input, are_in_chunks), (grad_output, are_in_chunks)
+    (input, grad_output), copies = in_chunks(*operands, groups=problem.groups)
+    yield from copies
     splits, depth = config["SPLITS"], config["SLICE"] // problem.dtype.itemsize
     sizes = config["MATH"] == "WGMMA", config["BM"], config["BN"], depth, config["WM"], config["WN"], config["STAGES"]
     numbers = ", ".join(str(size).lower() for size in sizes)
@@ -80,9 +81,9 @@ def work(problem, config, target):
     bm, bn, depth = config["BM"], config["BN"], config["SLICE"] // problem.dtype.itemsize
     slices, splits, a_slice = ceil_div(problem.terms, depth), config["SPLITS"], config["SLICE"] * (bm + bn)
     given = (bm, bn, depth), slices, splits, a_slice, problem.precision, threads_of(config), config["STAGES"]
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
     return (
-        *copied(problem, problem.n * problem.h * problem.w, problem.c),
-        *copied(problem, problem.n * problem.p * problem.q, problem.k),
+        *copied(problem, of_input, of_grad),
         of_product(problem, problem.rows, _columns(problem), *given, adds=False),
         *added(problem, splits),
     )

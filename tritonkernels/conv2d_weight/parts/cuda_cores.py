@@ -16,7 +16,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...integers import ceil_div
-from ...language.channels_last import copied, in_chunks, padded
+from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
 from ...language.convolution import Geometry
 from ...language.gluon_tile import PLAIN, accumulators, is_below, multiply_add, needs_a_gpu, span, wide
 from ...language.overlap import wait_for_earlier_kernels
@@ -186,9 +186,8 @@ def cut_of(problem, config):
 
 
 def launches(problem, config, input, grad_output, out):
-    input, copies_of_input = in_chunks(input)
-    grad_output, copies_of_grad = in_chunks(grad_output)
-    yield from copies_of_input + copies_of_grad
+    (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
+    yield from copies
     numbers, share = config.kwargs, cut_of(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
@@ -210,5 +209,5 @@ def work(problem, config, target):
     numbers, share = config.kwargs, cut_of(problem, config)
     bm, bn, bl = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["BLOCK_L"]
     main = of_pieces(problem, share, (bm, bn, bl), 32 * config.num_warps, "ieee", config.num_stages, config.maxnreg)
-    copies = copied(problem, problem.n * problem.h * problem.w, problem.c) + copied(problem, problem.terms, problem.k)
-    return *copies, main, *added(problem, share, bm * bn)
+    of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
+    return *copied(problem, of_input, of_grad), main, *added(problem, share, bm * bn)
