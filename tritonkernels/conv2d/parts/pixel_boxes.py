@@ -21,7 +21,8 @@ AHEAD = gl.constexpr(2)  # slices that are on their way while one more is reques
 
 class Tile(NamedTuple):
     """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap.
-    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes."""
+    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes. FILTERS_INSIDE: boxes of
+    filters have a row for each channel."""
 
     M: Any
     N: Any
@@ -31,6 +32,7 @@ class Tile(NamedTuple):
     DEPTH: Any
     PIXELS_INSIDE: Any
     WORDS: Any
+    FILTERS_INSIDE: Any
     WIDE: Any
 
 
@@ -81,7 +83,7 @@ def _publish(ring, at, before: gl.constexpr, slices, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def produce(input, filters, ring: Ring, g, cut, tile):
+def produce(input, filters, ring: Ring, g, taps, cut, tile):
     """Fill the ring with the slices of all pieces: tap by tap, the channels of each. TMA copies filters; threads copy pixels by
     16 bytes, and publish a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
@@ -102,15 +104,18 @@ def produce(input, filters, ring: Ring, g, cut, tile):
         h = pixel // g.Q % g.P * g.step_h - g.padding_h
         w = pixel % g.Q * g.step_w - g.padding_w
         rows = _wide(n, WIDE) * input.n + _wide(h, WIDE) * input.h + _wide(w, WIDE) * input.w
-        tap = first // chunks
         c = first % chunks * DEPTH
-        r = tap // g.S
-        s = tap % g.S
+        r = first // chunks // g.S
+        s = first // chunks % g.S
         for _ in range(count):
             mbarrier.wait(ring.empty.index(at), phase ^ 1)
             full = ring.full.index(at)
             mbarrier.expect(full, filters.block_type.nbytes)
-            load_box(filters, [tap, filter, c], full, ring.filters.index(at))
+            tap = taps.first + r * taps.down + s * taps.right
+            if tile.FILTERS_INSIDE:
+                load_box(filters, [tap, c, filter], full, ring.filters.index(at))
+            else:
+                load_box(filters, [tap, filter, c], full, ring.filters.index(at))
             down = r * g.dilation_h
             right = s * g.dilation_w
             of_tap = _wide(down, WIDE) * input.h + _wide(right, WIDE) * input.w + c
@@ -127,7 +132,6 @@ def produce(input, filters, ring: Ring, g, cut, tile):
             c += DEPTH
             ends = c >= g.C
             c = gl.where(ends, 0, c)
-            tap = gl.where(ends, tap + 1, tap)
             s = gl.where(ends, s + 1, s)
             r = gl.where(s == g.S, r + 1, r)
             s = gl.where(s == g.S, 0, s)
@@ -152,7 +156,8 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
         acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 16]))
         for i in range(count):
             mbarrier.wait(ring.full.index(at), phase)
-            right = ring.right.index(at * tile.ACROSS + ACROSS).permute((1, 0))
+            right = ring.right.index(at * tile.ACROSS + ACROSS)
+            right = right if tile.FILTERS_INSIDE else right.permute((1, 0))
             acc = warpgroup_mma(ring.left.index(at * tile.DOWN + DOWN), right, acc, is_async=True)
             acc = warpgroup_mma_wait(1, deps=(acc,))
             mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
