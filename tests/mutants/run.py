@@ -61,6 +61,7 @@ SUITE = (
     "tests/designs/conv2d/test_winograd.py",
     "tests/designs/conv2d/test_grouped.py",
     "tests/designs/conv2d/test_weight_cuda.py",
+    "tests/designs/conv2d/test_input_warp_specialized.py",
     "tests/designs/conv2d/test_warp_specialized.py",
     "tests/designs/conv2d/test_warp_specialized_cuda.py",
     "tests/designs/conv2d/test_weight_warp_specialized.py",
