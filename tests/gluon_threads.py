@@ -65,8 +65,8 @@ class Shared(NamedTuple):
         return Shared(self.values[int(place)])
 
     def reinterpret(self, dtype, shape, layout):
-        """Parts of boxes' rows, or of their columns; or matrices of the columns of several boxes that follow each other: as boxes
-        of 128 bytes of columns lie."""
+        """Parts of boxes' rows, or of their columns; or matrices of the columns of several boxes that follow each other: as
+        boxes of 128 bytes of columns lie."""
         if shape[-1] == self.values.shape[-1]:
             return Shared(self.values.reshape(shape))
         if shape[-1] < self.values.shape[-1]:

@@ -64,8 +64,8 @@ class Reduction:
     summary   which calls it applies to, in one line
     refuses   problem -> None, or why it does not apply to the problem, in a sentence
     problems  problem -> the other operation's problems that compute it
-    steps     (problem, arrange, design, *tensors) -> what to run, in order: Calls of the other operation for its Design, and the
-              launches that they need before, which `arrange` makes (Served)
+    steps     (problem, arrange, design, *tensors) -> what to run, in order: Calls of the other operation, for its Design, and
+              the launches that they need before, which `arrange` makes (Served)
     arranged  (problem, design) -> the Work of the launches that `arrange` makes
     lent      the names of the designs that serve it; None: all contenders
     formerly  the name of a design that this reduction replaces; the error for it gives the new names

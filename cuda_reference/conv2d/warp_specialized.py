@@ -101,7 +101,7 @@ def launches(problem, config, input, weight, bias, out, taps=None):
 
 
 def _map_of_filters(config, filters, across):
-    """The map of their matrices: a box has a block's share of filters; across C all of 64, or if blocks share these a part of C."""
+    """The map of their matrices: a box has a block's share of filters; across C 64 of them, or of these its share of C."""
     shares, rows = config["CLUSTER"], DEPTH
     if not across:
         return TensorMap(matrices(filters, across), (config["BN"] // shares, DEPTH))

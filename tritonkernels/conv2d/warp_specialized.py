@@ -59,7 +59,8 @@ ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
 def _warp_specialized_kernel(
     input: Images, filters, bias: Vector, out: Images, parts, g: Geometry, taps: Taps, cut: Shares, most, tile: Tile
 ):
-    """filters: a descriptor of (taps, K, C), or FILTERS_INSIDE (taps, C, K). parts: (tiles left, most parts of a tile, M, N); None if all tiles are whole."""
+    """filters: a descriptor of (taps, K, C), or FILTERS_INSIDE (taps, C, K). parts: (tiles left, most parts of a tile, M, N);
+    None if all tiles are whole."""
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     dtype: gl.constexpr = filters.dtype

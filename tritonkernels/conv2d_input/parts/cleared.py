@@ -1,4 +1,7 @@
-"""The gradient filled with zeros, where some of its phases are reached by no tap. Mirrors cuda_reference/conv2d_input/parts/cleared.cuh."""
+"""The gradient filled with zeros, where some of its phases are reached by no tap.
+
+Mirrors cuda_reference/conv2d_input/parts/cleared.cuh.
+"""
 
 from ...integers import ceil_div
 from ...language.overlap import wait_for_earlier_kernels

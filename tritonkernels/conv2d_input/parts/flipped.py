@@ -1,7 +1,7 @@
 """The filters of the gradient: input and output channels of each group swapped, taps from the last to the first.
 
-A copy of a few megabytes at most, for designs that do not read the filters where they are. Channels that lie inside do so on the
-other side, too, and are others there: a tile of both, as for any transposition, lets loads and stores both be of whole sectors.
+A copy of a few megabytes at most, for designs that do not read the filters where they are. Channels that lie inside do so on
+both sides, but are others: a tile of both kinds lets loads and stores be of whole sectors, as in any transposition.
 
 Mirrors cuda_reference/conv2d_input/parts/flipped.cuh.
 """
@@ -19,11 +19,11 @@ from ...operations.conv2d_input.as_conv2d import FLIPPED
 
 @triton.jit
 def _flipped_kernel(
-    weight: Filters, filters: Filters, g: Geometry, length, BLOCK_C: tl.constexpr, BLOCK: tl.constexpr, CHANNELS_INSIDE: tl.constexpr,
-    WIDE: tl.constexpr,
+    weight: Filters, filters: Filters, g: Geometry, length, BLOCK_C: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS_INSIDE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """weight (K, C / groups, R, S), filters (C, K / groups, R, S), of `length` elements for a c. CHANNELS_INSIDE: in the order (r, s, k).
-    WIDE: offsets need 64 bits."""
+    """weight (K, C / groups, R, S), filters (C, K / groups, R, S), of `length` elements for a c. CHANNELS_INSIDE: in the order
+    (r, s, k). WIDE: offsets need 64 bits."""
     wait_for_earlier_kernels()
     blocks = tl.cdiv(length, BLOCK)
     c = block_of(tl.program_id(0) // blocks, BLOCK_C, WIDE)[:, None]

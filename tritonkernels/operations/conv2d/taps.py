@@ -6,8 +6,8 @@ CHUNK = 8  # elements of 16 bits in the 16 bytes that TMA counts strides in
 
 
 class Taps(NamedTuple):
-    """Where the taps of a convolution are among those of the filter that it is given: tap (r, s) is number first + r * down + s *
-    right. Of a filter that is read from its last tap to the first, `down` and `right` are negative."""
+    """Where the taps of a convolution are among those of the filter that it is given: tap (r, s) is number first + r * down +
+    s * right. Of a filter that is read from its last tap to the first, `down` and `right` are negative."""
 
     first: int
     down: int

@@ -1,8 +1,8 @@
 """The gradient with respect to the input as calls of conv2d: of the flipped filters, each phase is a convolution.
 
 Flipped are the taps, from the last to the first, and the channels: the result's are those that the filters read. A design that
-takes taps in any order, and either dimension inside, reads the filters where they are; so does any design a filter of one tap. For
-others they are copied.
+takes taps in any order, and filters across C as along it, reads them where they are; and so does any design a filter of one
+tap. For others they are copied.
 """
 
 import functools
