@@ -1,4 +1,4 @@
-"""conv2d_input in CUDA C++: a kernel flips the filters, then conv2d's kernels compute the result."""
+"""conv2d_input in CUDA C++: conv2d's kernels, of filters that they read in place or that a kernel flips before."""
 
 from torch import Tensor
 

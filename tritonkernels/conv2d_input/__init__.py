@@ -1,4 +1,4 @@
-"""The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
+"""The gradient of conv2d with respect to its input, by the designs of conv2d: a convolution with the flipped filter."""
 
 from torch import Tensor
 

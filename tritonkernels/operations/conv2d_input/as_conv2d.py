@@ -57,7 +57,8 @@ def _read_in_place(problem, design):
 
 
 def _empty_filters(problem, weight):
-    memory_format = torch.channels_last if problem.channels_last else torch.contiguous_format
+    of_one_tap = all(phase.problem.r * phase.problem.s == 1 for phase in phases(problem))  # a matrix for each phase, then
+    memory_format = torch.channels_last if problem.channels_last or of_one_tap else torch.contiguous_format
     shape = (problem.c, problem.k // problem.groups, problem.r, problem.s)
     return torch.empty(shape, dtype=weight.dtype, device=weight.device, memory_format=memory_format)
 
