@@ -64,8 +64,8 @@ class Reduction:
     summary   which calls it applies to, in one line
     refuses   problem -> None, or why it does not apply to the problem, in a sentence
     problems  problem -> the other operation's problems that compute it
-    steps     (problem, arrange, design, *tensors) -> what to run, in order: Calls of the other operation, for its Design, and
-              the launches that they need before, which `arrange` makes (Served)
+    steps     (problem, arrange, *tensors) -> what to run, in order: Calls of the other operation, and the launches that they
+              need before, which `arrange` makes (Served)
     arranged  (problem, design) -> the Work of the launches that `arrange` makes
     lent      the names of the designs that serve it; None: all contenders
     formerly  the name of a design that this reduction replaces; the error for it gives the new names
@@ -102,7 +102,7 @@ class Reduction:
 
     def design(self, design, arrange):
         """The other operation's Design, as a Design of this operation."""
-        given = self.given
+        given, arrange = self.given, arrange and arrange._replace(design=design)
 
         def refuses(problem, target):
             if refusal := self.refuses(problem):
@@ -110,7 +110,7 @@ class Reduction:
             return next(filter(None, (design.refuses(reduced, target) for reduced in given(problem)[0])), None)
 
         def launches(problem, config, *tensors):
-            for step in self.steps(problem, arrange, design, *tensors):
+            for step in self.steps(problem, arrange, *tensors):
                 if not isinstance(step, Call):
                     yield step
                     continue
@@ -190,7 +190,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Served:
-    """An Operation in one package. `arrange` makes the launches that a reduction needs before those of the other operation."""
+    """An Operation in one package. `arrange` makes the launches that a reduction needs before those of the other operation, for
+    the Design in its field `design`."""
 
     operation: Operation
     arrange: Any = None

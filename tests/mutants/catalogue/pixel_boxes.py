@@ -78,6 +78,7 @@ MUTANTS = [
         ("a tap's rows in columns", "_wide(right, WIDE) * input.w + c", "_wide(right, WIDE) * input.h + c"),
         ("every tap the first one's filters", "[tap, filter, c]", "[0, filter, c]"),
         ("words beyond the last filter", "(k // 8 * 8 < g.K)", "(k // 8 * 8 < g.K + 8)"),
+        ("rows of taps counted from 0", "r = first // chunks // g.S", "r = 0"),
         ("no bias", "mask=k < g.K, other=0).to(gl.float32)[None, :]", "mask=k < 0, other=0).to(gl.float32)[None, :]"),
     ),
     *of(
@@ -102,7 +103,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/warp_specialized.py",
-        "test_input_warp_specialized and cuda",
+        "test_input_warp_specialized and share_rows",
         ("whole boxes for blocks that share their rows", "rows //= shares", "rows //= 1"),
         ("a stage shorter than its boxes", "ceil_div(bn, DEPTH) * DEPTH if across else bn", "bn"),
     ),
@@ -112,7 +113,6 @@ MUTANTS = [
         ("channels in the place of filters", "[tap, c, filter]", "[tap, filter, c]"),
         ("every tap the first", "taps.first + r * taps.down + s * taps.right", "taps.first"),
         ("rows of taps in columns", "r * taps.down + s * taps.right", "r * taps.right + s * taps.down"),
-        ("rows of taps counted from 0", "r = first // chunks // g.S", "r = 0"),
     ),
     *of(
         "tritonkernels/operations/conv2d_input/phases.py",

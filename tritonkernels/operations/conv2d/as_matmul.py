@@ -31,7 +31,7 @@ def refuses(problem):
     return f"a product of matrices has every pixel and one tap, and this has {' and '.join(found)}" if found else None
 
 
-def steps(problem, arrange, design, input, weight, bias, out):
+def steps(problem, arrange, input, weight, bias, out):
     pixels, results = (t.permute(0, 2, 3, 1) for t in (input, out))
     while pixels.ndim > 2 and all(merges(t, t.ndim - 3) for t in (pixels, results)):
         pixels, results = pixels.flatten(-3, -2), results.flatten(-3, -2)

@@ -24,14 +24,17 @@ class Arrange(NamedTuple):
     flip   (problem, weight, filters) -> the launch that fills filters (C, K / groups, R, S)
     pack   images or filters -> (the same in channels_last, in whole chunks; the launches that copy them if they are not)
     clear  (problem, out) -> the launch that fills it with zeros
+    design  the Design that computes the convolutions
     """
 
     flip: Callable[..., Any]
     pack: Callable[..., Any]
     clear: Callable[..., Any]
+    design: Any = None
 
 
-def steps(problem, arrange, design, grad_output, weight, out):
+def steps(problem, arrange, grad_output, weight, out):
+    design = arrange.design
     if are_phases_missing(problem) and out.numel():
         yield arrange.clear(problem, out)
     if design.reads_taps:  # packed once for all phases

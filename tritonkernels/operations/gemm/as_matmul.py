@@ -14,7 +14,7 @@ from ...problem import MatmulProblem
 CHUNK = 16  # bytes, to which lines of an `aligned` problem of matmul are aligned
 
 
-def steps(problem, arrange, design, a, b, c, out):
+def steps(problem, arrange, a, b, c, out):
     from ..matmul.prepare import prepare  # not above: matmul imports gemm
 
     yield prepare(a, b, c=c, alpha=problem.alpha, beta=problem.beta, out=out)

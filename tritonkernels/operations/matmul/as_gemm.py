@@ -23,7 +23,7 @@ def refuses(problem):
     return f"gemm has none of {' and '.join(found)}" if found else None
 
 
-def steps(problem, arrange, design, a, b, c, bias, out):
+def steps(problem, arrange, a, b, c, bias, out):
     addend = bias.expand(out.shape[1:]) if problem.bias else None if c is None else c[0]
     yield prepare(a[0], b[0], addend, alpha=problem.alpha, beta=_beta(problem), out=out[0])
 

@@ -27,7 +27,7 @@ def refuses(problem):
     return f"it is no product of a matrix and a vector as gemv has them: {' and '.join(found)}" if found else None
 
 
-def steps(problem, arrange, design, a, b, c, bias, out):
+def steps(problem, arrange, a, b, c, bias, out):
     """A column is A b; a row is B^T a. A bias is the only addend then."""
     if problem.n != 1:
         a, b, c, out = b.mT, a.mT, None if c is None else c.mT, out.mT
