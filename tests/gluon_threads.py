@@ -65,10 +65,14 @@ class Shared(NamedTuple):
         return Shared(self.values[int(place)])
 
     def reinterpret(self, dtype, shape, layout):
-        """Parts of boxes' rows; or matrices of the columns of several boxes that follow each other: as boxes of 128 bytes of
-        columns lie."""
+        """Parts of boxes' rows, or of their columns; or matrices of the columns of several boxes that follow each other: as
+        boxes of 128 bytes of columns lie."""
         if shape[-1] == self.values.shape[-1]:
             return Shared(self.values.reshape(shape))
+        if shape[-1] < self.values.shape[-1]:
+            assert shape[-1] * self.values.itemsize % 128 == 0, "a part of 128 bytes"
+            boxes = self.values.reshape(len(self.values), shape[1], -1, shape[-1]).swapaxes(1, 2)
+            return Shared([part for box in boxes for part in box])
         count = len(self.values) // shape[0]
         return Shared([Joined(self.values[i * count : (i + 1) * count]) for i in range(shape[0])])
 

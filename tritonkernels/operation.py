@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -20,12 +20,13 @@ class Call:
     """Validated arguments: the problem, the operands as kernels take them, and the result to return.
 
     `parts` are the tensors of each launch, as designs take them: dimensions of one have no strides beyond their memory. There
-    are several only if a batch has no single stride.
+    are several only if a batch has no single stride. `options` are what else a design's launches are given, by name.
     """
 
     problem: Problem
     parts: tuple[tuple[torch.Tensor | None, ...], ...]
     result: torch.Tensor
+    options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
         object.__setattr__(self, "parts", tuple(tuple(map(bound_idle_strides, part)) for part in self.parts))
@@ -65,7 +66,7 @@ class Reduction:
     problems  problem -> the other operation's problems that compute it
     steps     (problem, arrange, *tensors) -> what to run, in order: Calls of the other operation, and the launches that they
               need before, which `arrange` makes (Served)
-    arranged  problem -> the Work of the launches that `arrange` makes
+    arranged  (problem, design) -> the Work of the launches that `arrange` makes
     lent      the names of the designs that serve it; None: all contenders
     formerly  the name of a design that this reduction replaces; the error for it gives the new names
     """
@@ -75,7 +76,7 @@ class Reduction:
     refuses: Callable[[Any], str | None]
     problems: Callable[[Any], tuple[Problem, ...]]
     steps: Callable[..., Iterator[Any]]
-    arranged: Callable[[Any], tuple[Any, ...]] = lambda problem: ()
+    arranged: Callable[[Any, Any], tuple[Any, ...]] = lambda problem, design: ()
     lent: tuple[str, ...] | None = None
     formerly: str | None = None
 
@@ -90,24 +91,23 @@ class Reduction:
 
     @functools.cached_property
     def given(self):
-        """problem -> (the Work of the launches before, the other operation's problems, the one with the most work: designs and
-        configs are chosen for it)."""
+        """problem -> (the other operation's problems, the one with the most work: designs and configs are chosen for it)."""
 
         @functools.lru_cache(KNOWN_PROBLEMS)
         def given(problem):
             problems = self.problems(problem)
-            return self.arranged(problem), problems, max(problems, key=lambda reduced: reduced.flops)
+            return problems, max(problems, key=lambda reduced: reduced.flops)
 
         return given
 
     def design(self, design, arrange):
         """The other operation's Design, as a Design of this operation."""
-        given = self.given
+        given, arrange = self.given, arrange and arrange._replace(design=design)
 
         def refuses(problem, target):
             if refusal := self.refuses(problem):
                 return refusal
-            return next(filter(None, (design.refuses(reduced, target) for reduced in given(problem)[1])), None)
+            return next(filter(None, (design.refuses(reduced, target) for reduced in given(problem)[0])), None)
 
         def launches(problem, config, *tensors):
             for step in self.steps(problem, arrange, *tensors):
@@ -115,19 +115,18 @@ class Reduction:
                     yield step
                     continue
                 for part in step.parts:
-                    yield from design.launches(step.problem, config, *part)
+                    yield from design.launches(step.problem, config, *part, **step.options)
 
         def configs(problem, target):
-            return design.configs(given(problem)[2], target)
+            return design.configs(given(problem)[1], target)
 
         def work(problem, config, target):
-            arranged, problems, _ = given(problem)
-            yield from arranged
-            for reduced in problems:
+            yield from self.arranged(problem, design)
+            for reduced in given(problem)[0]:
                 yield from design.work(reduced, config, target)
 
         def reduced(problem):
-            return design.reduced(given(problem)[2])
+            return design.reduced(given(problem)[1])
 
         changed = {"refuses": refuses, "configs": configs, "launches": launches, "work": work, "reduced": reduced}
         return replace(design, **changed, tile=None)
@@ -191,7 +190,8 @@ class Operation:
 
 @dataclass(frozen=True)
 class Served:
-    """An Operation in one package. `arrange` makes the launch that a reduction needs before those of the other operation."""
+    """An Operation in one package. `arrange` makes the launches that a reduction needs before those of the other operation, for
+    the Design in its field `design`."""
 
     operation: Operation
-    arrange: Callable[..., Any] | None = None
+    arrange: Any = None

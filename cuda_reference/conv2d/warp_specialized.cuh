@@ -4,7 +4,8 @@
 // the filters; the reduction runs over taps and channels. There the threads that multiply find each 16 bytes' address, too. Here
 // the copy engine does (im2col mode): a box is BM positions, one after the other whatever row or image they are in, by 64 channels
 // of one tap, with zeros where the tap is outside of its image. Strides and dilation are the map's. Filters are matrices of K rows
-// and C columns, one for each tap. Both operands lie along the reduction.
+// and C columns, one for each tap: both operands lie along the reduction. Or they are of C rows and K columns (not ALONG_C), as
+// the input's gradient finds a filter; wgmma takes both. It also has other taps, or the same from last to first: an index (Taps).
 //
 // A block walks tiles; those of the last, partial wave are shared to the slice, as by `stream_k`. Of a tile that several blocks
 // share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one launch.
@@ -42,7 +43,8 @@ template <int SUMS> struct RegistersOf<1, SUMS> {  // of two blocks of an SM
 };
 
 // What a block is.
-template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES_> struct BlockOf {
+template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES_>
+struct BlockOf {
     using T = T_;
     static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
     static constexpr int DEPTH = matmul::SLICE / sizeof(T);                           // channels of a slice
@@ -51,7 +53,7 @@ template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, 
     static_assert(ROWS % 64 == 0 && COLUMNS % 16 == 0 && sizeof(T) == 2, "whole wgmmas of 16 bits, stored two tiles at once");
     static constexpr bool HALVES = HALVES_;
     using Left = matmul::OperandSlice<T, BM, true>;
-    using Right = matmul::OperandSlice<T, BN, true>;
+    using Right = matmul::OperandSlice<T, BN, ALONG_C>;
     using Cluster = matmul::ClusterOf<1, CLUSTER>;
     using Threads = RegistersOf<CONSUMERS, BLOCKS * TILES * 4>;
     using Products = matmul::SliceProducts<Left, Right, float, BLOCKS, TILES, false>;
@@ -65,6 +67,7 @@ template <class T> struct Arguments {
     T* out;
     const Geometry& g;
     const Strides& stride;
+    const Taps& taps;
 
     __device__ __forceinline__ int positions() const { return g.N * g.P * g.Q; }
 };
@@ -112,7 +115,8 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
         const TileAt<Block> tile(g, piece.tile);
         const Position at(tile.position, g.P, g.Q);
         const ::Pixel pixel{at.image, at.p * g.step_h - g.padding_h, at.q * g.step_w - g.padding_w};
-        int tap = piece.first / chunks, channel = (piece.first - tap * chunks) * Block::DEPTH, r = tap / g.S, s = tap - r * g.S;
+        const int tap = piece.first / chunks;
+        int channel = (piece.first - tap * chunks) * Block::DEPTH, r = tap / g.S, s = tap - r * g.S;
 #pragma unroll 1
         for (int slice = 0; slice < piece.count; ++slice) {
             uint64_t* const landed = memory.full + ring.stage;
@@ -121,11 +125,11 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
             const ::Tap place{(unsigned short)(r * g.dilation_h), (unsigned short)(s * g.dilation_w)};
             tma_load_pixels(memory.left + ring.stage * Block::Left::BYTES, args.input, landed, channel, pixel, place);
             Block::Right::template copy<Cluster::SHARE_B>(memory.right + ring.stage * Block::Right::BYTES, args.filters, landed,
-                                                          tile.filter, channel, tap, Cluster::down(), Cluster::sharers_of_b());
+                                                          tile.filter, channel, args.taps.at(r, s), Cluster::down(), Cluster::sharers_of_b());
             ring.advance();
             channel += Block::DEPTH;
             if (channel >= g.C) {
-                channel = 0, ++tap, ++s;
+                channel = 0, ++s;
                 if (s == g.S) s = 0, ++r;
             }
         }
@@ -179,14 +183,14 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
 }
 
 // `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
-template <class T, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool CHANNELS_INSIDE, bool HALVES>
+template <class T, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, CONSUMERS == 1 ? 2 : 1) __cluster_dims__(CLUSTER, 1, 1)
 warp_specialized(const __grid_constant__ CUtensorMap input, const __grid_constant__ CUtensorMap filters,
-                 const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride, float* __restrict__ parts,
+                 const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride, Taps taps, float* __restrict__ parts,
                  int* __restrict__ counters, int whole_tiles, int shared_tiles, int sharers) {
-    using Block = BlockOf<T, BM, BN, CONSUMERS, STAGES, CLUSTER, CHANNELS_INSIDE, HALVES>;
+    using Block = BlockOf<T, BM, BN, CONSUMERS, STAGES, CLUSTER, ALONG_C, CHANNELS_INSIDE, HALVES>;
     const Memory<Block> memory;
-    const Arguments<T> args{input, filters, bias, out, g, stride};
+    const Arguments<T> args{input, filters, bias, out, g, stride, taps};
     const int slices = g.R * g.S * ceil_div(g.C, Block::DEPTH);
     const typename Block::Walk walk{whole_tiles, slices, {int64_t(shared_tiles) * slices, sharers}, parts, counters};
     if (threadIdx.x == 0) {  // while the kernel before this one ends

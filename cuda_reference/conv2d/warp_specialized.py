@@ -3,14 +3,14 @@
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
+from tritonkernels.operations.conv2d.taps import are_across, every_tap, lie_along, matrices
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
 from ..launch import Kernel, TensorMap, ceil_div, configs_of
 from ..matmul.persistent import resident
 from .parts.operands import TYPES, arguments
-from .parts.pixel_boxes import beyond_maps, map_of_inputs
-from .parts.taps import are_in_chunks
+from .parts.pixel_boxes import are_pixels, beyond_maps, map_of_inputs
 
 DEPTH, ROW_BYTES = 64, 128  # channels of a slice, and their bytes
 MOST_POSITIONS = 2**31 - 2**10  # numbers up to the end of the last tile fit in 32 bits
@@ -39,7 +39,7 @@ SPACE = configs_of(
     (64, 128, 1, 4, 1),
 )
 _KERNEL = Kernel(
-    "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {CHANNELS_INSIDE}, {HALVES}>",
+    "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {ALONG_C}, {CHANNELS_INSIDE}, {HALVES}>",
     [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
 )
 
@@ -76,46 +76,46 @@ def cut(problem, config):
     return count - left, left, min(blocks, max(left, min(left * _slices(problem) // LEAST, left * MANY)))
 
 
-def _suits(images, channels):
-    """Whether TMA can read it as it is."""
-    return are_in_chunks(images, channels) and all(images.stride(dim) > 0 or images.shape[dim] == 1 for dim in (0, 2, 3))
-
-
-def _are_matrices(filters, channels):
-    """Whether TMA can read them as a matrix for each tap."""
-    _, _, r, s = filters.shape
-    apart = [filters.stride(dim) for dim in (0, 2, 3) if filters.shape[dim] > 1]
-    are_chunks = channels % 8 == 0 and filters.stride(1) == 1 and filters.data_ptr() % 16 == 0
-    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
-    return are_chunks and evenly and all(stride > 0 and stride % 8 == 0 for stride in apart)
-
-
-def launches(problem, config, input, weight, bias, out):
-    (input, filters), copies = in_chunks((input, _suits), (weight, _are_matrices))
+def launches(problem, config, input, weight, bias, out, taps=None):
+    """taps: where the convolution's are among those of `weight`, if it has more of them or in another order."""
+    across = are_across(weight)
+    operands = (input, are_pixels), (weight, lambda filters, _: across or lie_along(filters, 1))
+    (input, filters), copies = in_chunks(*operands)
     yield from copies
     whole, left, sharers = cut(problem, config)
     cluster, consumers, parts, arrivals = config["CLUSTER"], config["CONSUMERS"], None, None
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
         arrivals = counters((2 * sharers + left) * cluster * consumers, out)
-    taps = filters.permute(2, 3, 0, 1).flatten(0, 1)
-    maps = map_of_inputs(problem, input, (config["BM"], DEPTH)), TensorMap(taps, (config["BN"] // cluster, DEPTH))
+    maps = map_of_inputs(problem, input, (config["BM"], DEPTH)), _map_of_filters(config, filters, across)
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
     yield _KERNEL.launch(
-        {"T": TYPES[problem.dtype], "CHANNELS_INSIDE": out.stride(1) == 1, "HALVES": _has_halves(problem), **constants},
+        {"T": TYPES[problem.dtype], "ALONG_C": not across, "CHANNELS_INSIDE": out.stride(1) == 1}
+        | {"HALVES": _has_halves(problem), **constants},
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
         (consumers + 1) * 128,
-        (*maps, bias, out, geometry, strides, parts, arrivals, whole, left, sharers),
-        _shared_bytes(config),
+        (*maps, bias, out, geometry, strides, taps or every_tap(problem), parts, arrivals, whole, left, sharers),
+        _shared_bytes(config, across),
     )
 
 
-def _shared_bytes(config):
+def _map_of_filters(config, filters, across):
+    """The map of their matrices: a box has a block's share of filters; across C 64 of them, or of these its share of C."""
+    shares, rows = config["CLUSTER"], DEPTH
+    if not across:
+        return TensorMap(matrices(filters, across), (config["BN"] // shares, DEPTH))
+    if ceil_div(config["BN"], DEPTH) % shares:
+        rows //= shares
+    return TensorMap(matrices(filters, across), (rows, DEPTH))
+
+
+def _shared_bytes(config, across):
     """Bytes of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
     bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     columns = bn if bm > 64 else bn // consumers
-    return stages * ((bm + bn) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)
+    lines = ceil_div(bn, DEPTH) * DEPTH if across else bn
+    return stages * ((bm + lines) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)
 
 
 def work(problem, config, target):
@@ -149,4 +149,4 @@ def _packed(problem):
     return ((problem.k, problem.c, problem.r * problem.s),)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work, reads_taps=True)

@@ -1,13 +1,17 @@
-"""conv2d_input in CUDA C++: a kernel flips the filters, then conv2d's kernels compute the result."""
+"""conv2d_input in CUDA C++: conv2d's kernels, of filters that they read in place or that a kernel flips before."""
 
 from torch import Tensor
 
 from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from tritonkernels.conv2d_input import CONV2D_INPUT
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d_input.as_conv2d import Arrange
 from tritonkernels.torch_ops import Operator
 
+from ..conv2d.parts.pixel_boxes import are_pixels
+from ..conv2d_weight.parts.channels_last import in_chunks
 from ..launch import LIBRARY
+from .parts.cleared import clear
 from .parts.flipped import flip
 
 
@@ -41,4 +45,8 @@ def conv2d_input(
     )
 
 
-OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=flip)
+def pack(images):
+    return in_chunks(images, 1, are_pixels)
+
+
+OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=Arrange(flip, pack, clear))

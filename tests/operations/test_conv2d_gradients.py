@@ -25,13 +25,14 @@ from tests.harness import (
     run_checked,
     run_where_taken,
     short,
+    step_two,
     taken,
     thorough,
 )
 from tritonkernels import numerics
 from tritonkernels.errors import GradientError
 from tritonkernels.launch import LIBRARY as TRITON
-from tritonkernels.operations.conv2d_input.phases import phases
+from tritonkernels.operations.conv2d_input.phases import are_phases_missing, phases
 from tritonkernels.operations.conv2d_weight.space import MOST_SPLITS, splits_for
 from tritonkernels.target import Target
 
@@ -203,9 +204,13 @@ def test_torchs_names_and_order(op):
 
 
 # The convolutions that a gradient with respect to the input consists of.
-def phases_of(input_size, weight, grad_output, **options):
+def problem_of(input_size, weight, grad_output, **options):
     tensors = (torch.empty(shape, device="meta") for shape in (weight, grad_output))
-    return phases(prepare("conv2d_input", input_size, *tensors, **options).problem)
+    return prepare("conv2d_input", input_size, *tensors, **options).problem
+
+
+def phases_of(*args, **options):
+    return phases(problem_of(*args, **options))
 
 
 def test_a_stride_of_one_is_one_convolution():
@@ -218,10 +223,42 @@ def test_strides_are_phases_and_what_no_tap_reaches_is_zeroed_once():
     by_two = phases_of((2, 3, 9, 8), (5, 3, 3, 3), (2, 5, 5, 4), stride=2, padding=1)
     assert sorted((p.problem.r, p.problem.s) for p in by_two) == [(1, 1), (1, 2), (2, 1), (2, 2)]
     assert sum(p.problem.p * p.problem.q for p in by_two) == 9 * 8
-    zeros, *reached = phases_of((1, 2, 150, 260), (3, 2, 2, 2), (1, 3, 3, 6), stride=40, dilation=(30, 50))
-    assert zeros.problem.c == 0 and (zeros.problem.p, zeros.problem.q) == (150, 260)
-    assert len(reached) == 4 and all((p.problem.r, p.problem.s) == (1, 1) for p in reached)
-    assert len(phases_of((1, 1, 9, 9), (1, 1, 3, 3), (1, 1, 3, 3), stride=2, dilation=2)) == 2  # every second row, and zeros
+    assert not are_phases_missing(problem_of((2, 3, 9, 8), (5, 3, 3, 3), (2, 5, 5, 4), stride=2, padding=1))
+    apart = (1, 2, 150, 260), (3, 2, 2, 2), (1, 3, 3, 6), {"stride": 40, "dilation": (30, 50)}
+    assert [(p.problem.r, p.problem.s) for p in phases_of(*apart[:3], **apart[3])] == [(1, 1)] * 4
+    every_second = (1, 1, 9, 9), (1, 1, 3, 3), (1, 1, 3, 3), {"stride": 2, "dilation": 2}
+    assert len(phases_of(*every_second[:3], **every_second[3])) == 1
+    assert all(are_phases_missing(problem_of(*sizes, **options)) for *sizes, options in (apart, every_second))
+    (nothing,) = phases_of((1, 2, 1, 1), (3, 2, 1, 1), (1, 3, 2, 2), stride=2, padding=1)  # a pixel between all taps
+    assert nothing.problem.c == 0 and (nothing.problem.p, nothing.problem.q) == (1, 1)
+
+
+@both_packages
+@pytest.mark.parametrize("layout", (torch.clone, channels_last, step_two))
+@on_devices
+def test_what_no_tap_reaches_is_zero_in_any_layout(package, library, layout, device):
+    available_on(library, device)
+    weight, grad = random(4, 6, 1, 1, device=device), random(2, 4, 3, 5, device=device)
+    out = layout(torch.full((2, 6, 6, 9), math.nan, device=device))
+    package.conv2d_input(out.shape, weight, grad, stride=2, out=out, design="implicit_gemm")
+    expected = torch.zeros_like(out, dtype=torch.float64)
+    expected[..., ::2, ::2] = torch.einsum("nkpq,kc->ncpq", grad.double(), weight[:, :, 0, 0].double())
+    torch.testing.assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@both_packages
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32, torch.float64), ids=str)
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+@on_devices
+def test_filters_of_more_than_a_tile_are_flipped(package, library, layout, dtype, device):
+    """Channels of both kinds around tiles, of groups, too; a filter with as many columns as a tile."""
+    available_on(library, device)
+    for channels, filters, groups, taps in ((70, 34, 1, (2, 3)), (66, 6, 3, (3, 1)), (5, 65, 1, (1, 33))):
+        shape = filters, channels // groups, *taps
+        weight = layout(random(*shape, dtype=dtype, device=device))
+        grad = layout(random(1, filters, 2, 2, dtype=dtype, device=device))
+        size = 1, channels, taps[0] + 1, taps[1] + 1
+        run_checked(library, "conv2d_input", "implicit_gemm", size, weight, grad, groups=groups)
 
 
 def test_splits_fill_the_gpu_and_are_not_too_short():

@@ -36,6 +36,7 @@ from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
+from ..operations.conv2d.taps import Taps, are_across, every_tap, lie_along, matrices
 from ..operations.conv2d_weight.pieces import cut
 from ..problem import LARGEST_TILE
 from ..workspace import partial_sums
@@ -56,9 +57,10 @@ ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
 
 @gluon.jit
 def _warp_specialized_kernel(
-    input: Images, filters, bias: Vector, out: Images, parts, g: Geometry, cut: Shares, most, tile: Tile
+    input: Images, filters, bias: Vector, out: Images, parts, g: Geometry, taps: Taps, cut: Shares, most, tile: Tile
 ):
-    """filters: a descriptor of (taps, K, C). parts: (tiles left, most parts of a tile, M, N); None if all tiles are whole."""
+    """filters: a descriptor of (taps, K, C), or FILTERS_INSIDE (taps, C, K). parts: (tiles left, most parts of a tile, M, N);
+    None if all tiles are whole."""
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     dtype: gl.constexpr = filters.dtype
@@ -66,7 +68,11 @@ def _warp_specialized_kernel(
     pixel_boxes = gl.allocate_shared_memory(dtype, [STAGES, tile.M, tile.DEPTH], LAYOUT)
     filter_boxes = gl.allocate_shared_memory(dtype, [STAGES] + filters.block_type.shape, filters.layout)  # noqa: RUF005
     left = reinterpret(pixel_boxes, dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
-    right = reinterpret(filter_boxes, dtype, [STAGES * tile.ACROSS, tile.N // tile.ACROSS, tile.DEPTH], LAYOUT)
+    COLS: gl.constexpr = tile.N // tile.ACROSS
+    if tile.FILTERS_INSIDE:
+        right = reinterpret(filter_boxes, dtype, [STAGES * tile.ACROSS, tile.DEPTH, COLS], LAYOUT)
+    else:
+        right = reinterpret(filter_boxes, dtype, [STAGES * tile.ACROSS, COLS, tile.DEPTH], LAYOUT)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
@@ -77,7 +83,7 @@ def _warp_specialized_kernel(
         [
             (consume, (0, bias, out, parts, ring, g, cut, most, tile)),
             (consume, (1, bias, out, parts, ring, g, cut, most, tile)),
-            (produce, (input, filters, ring, g, cut, tile)),
+            (produce, (input, filters, ring, g, taps, cut, tile)),
         ],
         [4, 4],
         [200, 104],
@@ -136,36 +142,33 @@ def _cut(problem, config):
     return share, programs, ceil_div(share.whole, programs) * slices + left
 
 
-def _is_a_matrix_for_each_tap(filters):
-    """Whether TMA can read them so."""
-    _, _, r, s = filters.shape
-    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
-    return are_in_chunks(filters) and evenly and all(filters.stride(dim) > 0 for dim in (0, 2, 3) if filters.shape[dim] > 1)
+def _legal(matrices):
+    """The same matrices, with strides that TMA takes also of dimensions of one."""
+    (taps, rows, columns), (tap, row, _) = matrices.shape, matrices.stride()
+    row = row if rows > 1 else columns
+    return matrices.as_strided(matrices.shape, (tap if taps > 1 else rows * row, row, 1))
 
 
-def _matrices(filters):
-    """(taps, K, C), with strides that TMA takes also of dimensions of one."""
-    matrices = filters.permute(2, 3, 0, 1).flatten(0, 1)
-    (taps, k, c), (tap, row, _) = matrices.shape, matrices.stride()
-    row = row if k > 1 else c
-    return matrices.as_strided(matrices.shape, (tap if taps > 1 else k * row, row, 1))
-
-
-def launches(problem, config, input, weight, bias, out):
-    (input, filters), copies = in_chunks((input, are_in_chunks), (weight, _is_a_matrix_for_each_tap))
+def launches(problem, config, input, weight, bias, out, taps=None):
+    """taps: where the convolution's are among those of `weight`, if it has more of them or in another order."""
+    across = are_across(weight)
+    operands = (input, are_in_chunks), (weight, lambda filters: across or lie_along(filters, 1))
+    (input, filters), copies = in_chunks(*operands)
     yield from copies
     numbers, (share, programs, _) = config.kwargs, _cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     shared = share.left > 0 and share.parts > 1
     parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
     down, words = 2 if block_m > 64 else 1, out.stride(1) == 1 and are_in_chunks(out)
-    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], DEPTH, out.stride(1) != 1, words, problem.wide
-    operands = Images.of(input), describe_for_gluon(_matrices(filters), [1, block_n, DEPTH]), Vector.of(bias), Images.of(out)
-    sizes = Geometry.of(problem), Shares.of(share), share.parts
-    yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, parts, *sizes, Tile(*map(tl.constexpr, tile)))
+    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], DEPTH, out.stride(1) != 1, words, across
+    box = describe_for_gluon(_legal(matrices(filters, across)), [1, DEPTH, block_n] if across else [1, block_n, DEPTH])
+    operands = Images.of(input), box, Vector.of(bias), Images.of(out), parts, Geometry.of(problem), taps or every_tap(problem)
+    constants = Tile(*map(tl.constexpr, (*tile, problem.wide)))
+    yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, Shares.of(share), share.parts, constants)
     if shared:
         grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)
         constants = {"M": block_m, "N": block_n, "WIDE": problem.wide}
+        sizes = Geometry.of(problem), Shares.of(share), share.parts
         yield TritonLaunch(_add_parts_kernel, grid, ADD, parts, Vector.of(bias), Images.of(out), *sizes, **constants)
 
 
@@ -211,4 +214,4 @@ def _added(problem, share, sums):
     return (Work(share.left * sums // block, 128, float(block * share.parts), "ieee", fetched, written, steps),)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=work, reads_taps=True)

@@ -1,4 +1,4 @@
-"""The gradient of conv2d with respect to its input, by the designs of conv2d: it is a convolution with the flipped filter."""
+"""The gradient of conv2d with respect to its input, by the designs of conv2d: a convolution with the flipped filter."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation
 from ..operations.conv2d.rules import INPUT_RULES
-from ..operations.conv2d_input.as_conv2d import TO_CONV2D
+from ..operations.conv2d_input.as_conv2d import TO_CONV2D, Arrange
 from ..operations.conv2d_input.prepare import prepare
 from ..torch_ops import Operator
 
@@ -58,11 +58,22 @@ def conv2d_input(
 
 
 def flip(problem, weight, filters):
-    """The launch that fills the filters."""
-    from .parts.flipped import flip  # a kernel
+    from .parts.flipped import flip  # a kernel, as are the next two
 
     return flip(problem, weight, filters)
 
 
+def pack(images):
+    from ..language.channels_last import in_chunks
+
+    return in_chunks(images)
+
+
+def clear(problem, out):
+    from .parts.cleared import clear
+
+    return clear(problem, out)
+
+
 CONV2D_INPUT = Operation("conv2d_input", prepare, INPUT_RULES, reductions=(TO_CONV2D,))
-OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=flip)
+OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=Arrange(flip, pack, clear))

@@ -21,4 +21,11 @@ struct Strides {
     ImagesStrides out;
 };
 
+// Where the taps of a convolution are among those of the filter that it is given (operations/conv2d/taps.py).
+struct Taps {
+    int first, down, right;
+
+    __device__ __forceinline__ int at(int r, int s) const { return first + r * down + s * right; }
+};
+
 }  // namespace conv2d

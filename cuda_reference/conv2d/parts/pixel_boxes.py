@@ -1,6 +1,7 @@
 """What TMA's maps of pixels (launch.PixelMap) say of a convolution: the inputs of its positions."""
 
 from ...launch import PixelMap
+from .taps import are_in_chunks
 
 
 def beyond_maps(problem):
@@ -9,6 +10,11 @@ def beyond_maps(problem):
         if step > 8 or first < -128 or not -128 <= last <= 127 or reach > 254:
             return "TMA takes strides up to 8, padding up to 128 and taps up to 254 apart"
     return None
+
+
+def are_pixels(images, channels):
+    """Whether TMA can read the images as they are."""
+    return are_in_chunks(images, channels) and all(images.stride(dim) > 0 or images.shape[dim] == 1 for dim in (0, 2, 3))
 
 
 def map_of_inputs(problem, input, box):

@@ -144,8 +144,8 @@ MUTANTS = [
         "conv2d_input",
         (
             "filters not flipped",
-            "        yield arrange(problem, weight, filters)",
-            "        filters.copy_(weight.transpose(0, 1))",
+            "            yield arrange.flip(problem, weight, filters)",
+            "            filters.copy_(weight.transpose(0, 1))",
         ),
     ),
     *of(

@@ -56,8 +56,8 @@ MUTANTS = [
         ("taps as far apart as in the filter", "spacing=dilation // common", "spacing=dilation"),
         (
             "what no tap reaches is left as it was",
-            "tuple(found) if len(found) == all_phases else",
-            "tuple(found) if found else",
+            "return 0 < len(rows) * len(columns) < every",
+            "return False",
         ),
     ),
     *of(
@@ -71,8 +71,14 @@ MUTANTS = [
         "cuda_reference/conv2d_input/parts/flipped.cuh",
         "cuda_reference and conv2d_input and depthwise",
         ("rows not flipped", "(g.R - 1 - r) * from.r", "r * from.r"),
-        ("channels of the first group", "int64_t(c / c_per_group * k_per_group + k)", "int64_t(k)"),
+        ("channels of the first group", "(int64_t(group) * g.k_per_group() + k)", "int64_t(k)"),
         ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
+        ("a tile written before it is read", "    __syncthreads();\n", ""),
+        (
+            "the last channels' tile alone",
+            "first_c + i < g.C)\n            filters",
+            "first_c + i < g.C - g.C % SIDE)\n            filters",
+        ),
     ),
     *of(
         "tritonkernels/conv2d_weight/implicit_gemm.py",

@@ -7,7 +7,7 @@ MUTANTS = [
         "cuda_reference/conv2d/warp_specialized.cuh",
         "conv2d and test_warp_specialized_cuda and cpu and test_sizes",
         ("every tap the first one's pixels", "(unsigned short)(s * g.dilation_w)", "0"),
-        ("every tap the first one's filters", "tile.filter, channel, tap, Cluster", "tile.filter, channel, 0, Cluster"),
+        ("every tap the first one's filters", "channel, args.taps.at(r, s), Cluster", "channel, 0, Cluster"),
         ("no next row of taps", "if (s == g.S) s = 0, ++r;", ""),
         (
             "a stage written while it is read",
@@ -22,7 +22,7 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
         "conv2d and test_warp_specialized_cuda and (test_pieces or test_bf16_and_every_tile and cpu)",
-        ("a piece from the first tap on", "int tap = piece.first / chunks,", "int tap = 0,"),
+        ("a piece from the first tap on", "const int tap = piece.first / chunks;", "const int tap = 0;"),
         ("biases read before they are there", "bias.share();\n            warpgroup_barrier();", "bias.share();"),
         (
             "halves counted from the first slice of a piece",
@@ -83,6 +83,65 @@ MUTANTS = [
         ("a tap's rows in columns", "wide(right, WIDE) * input.w + c", "wide(right, WIDE) * input.h + c"),
         ("every tap the first one's filters", "[tap, filter, c]", "[0, filter, c]"),
         ("words beyond the last filter", "(k // 8 * 8 < g.K)", "(k // 8 * 8 < g.K + 8)"),
+        ("rows of taps counted from 0", "r = first // chunks // g.S", "r = 0"),
         ("no bias", "mask=k < g.K, other=0).to(gl.float32)[None, :]", "mask=k < 0, other=0).to(gl.float32)[None, :]"),
+    ),
+    *of(
+        "cuda_reference/conv2d/warp_specialized.cuh",
+        "test_input_warp_specialized and cuda",
+        (
+            "the first filters in each tile",
+            "args.filters, landed,\n                                                          tile.filter",
+            "args.filters, landed,\n                                                          0",
+        ),
+        (
+            "filters taken for lying along C",
+            "using Right = matmul::OperandSlice<T, BN, ALONG_C>",
+            "using Right = matmul::OperandSlice<T, BN, true>",
+        ),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/geometry.cuh",
+        "test_input_warp_specialized and cuda",
+        ("taps of the first row", "first + r * down + s * right", "first + s * right"),
+        ("taps of the first column", "first + r * down + s * right", "first + r * down"),
+    ),
+    *of(
+        "cuda_reference/conv2d/warp_specialized.py",
+        "test_input_warp_specialized and share_rows",
+        ("whole boxes for blocks that share their rows", "rows //= shares", "rows //= 1"),
+        ("a stage shorter than its boxes", "ceil_div(bn, DEPTH) * DEPTH if across else bn", "bn"),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/pixel_boxes.py",
+        "test_input_warp_specialized and gluon",
+        ("channels in the place of filters", "[tap, c, filter]", "[tap, filter, c]"),
+        ("every tap the first", "taps.first + r * taps.down + s * taps.right", "taps.first"),
+        ("rows of taps in columns", "r * taps.down + s * taps.right", "r * taps.right + s * taps.down"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d_input/phases.py",
+        "test_input_warp_specialized",
+        ("taps from the first to the last", "return Taps(problem.r * problem.s - 1 - first, -", "return Taps(first, "),
+        ("every tap of a row", "-(columns.step or 1))", "-1)"),
+        ("every row of taps", "-(rows.step or 1) * problem.s", "-problem.s"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/taps.py",
+        "test_input_warp_specialized or test_warp_specialized",
+        ("taps that are not evenly apart", "in_chunks and evenly and", "in_chunks and"),
+        ("filters that are no whole chunks", "filters.shape[dim] % CHUNK == 0 and", ""),
+        ("any stride", "stride > 0 and stride % CHUNK == 0", "True"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d_input/as_conv2d.py",
+        "test_input_warp_specialized or test_conv2d_gradients",
+        (
+            "a filter of several taps in place for all",
+            "problem.groups == 1 and problem.r * problem.s == 1)",
+            "problem.groups == 1)",
+        ),
+        ("filters of groups in place", "(problem.groups == 1 and problem.r", "(problem.r"),
+        ("elements that are apart filled as if they were not", "return sum((size - 1)", "return True or sum((size - 1)"),
     ),
 ]

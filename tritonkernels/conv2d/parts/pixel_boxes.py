@@ -16,7 +16,8 @@ from ...language.shared_walk import count_pieces, piece_of
 
 class Tile(NamedTuple):
     """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap.
-    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes."""
+    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes. FILTERS_INSIDE: boxes of
+    filters have a row for each channel."""
 
     M: Any
     N: Any
@@ -26,6 +27,7 @@ class Tile(NamedTuple):
     DEPTH: Any
     PIXELS_INSIDE: Any
     WORDS: Any
+    FILTERS_INSIDE: Any
     WIDE: Any
 
 
@@ -49,7 +51,7 @@ def _corner(number, g, tile):
 
 
 @gluon.jit
-def produce(input, filters, ring: Ring, g, cut, tile):
+def produce(input, filters, ring: Ring, g, taps, cut, tile):
     """Fill the ring with the slices of all pieces: tap by tap, the channels of each. TMA copies filters; threads copy pixels by
     16 bytes, and announce a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
@@ -71,15 +73,18 @@ def produce(input, filters, ring: Ring, g, cut, tile):
         h = pixel // g.Q % g.P * g.step_h - g.padding_h
         w = pixel % g.Q * g.step_w - g.padding_w
         rows = wide(n, WIDE) * input.n + wide(h, WIDE) * input.h + wide(w, WIDE) * input.w
-        tap = first // chunks
         c = first % chunks * DEPTH
-        r = tap // g.S
-        s = tap % g.S
+        r = first // chunks // g.S
+        s = first // chunks % g.S
         for _ in range(count):
             mbarrier.wait(ring.empty.index(at), phase ^ 1)
             full = ring.full.index(at)
             mbarrier.expect(full, filters.block_type.nbytes)
-            load_box(filters, [tap, filter, c], full, ring.filters.index(at))
+            tap = taps.first + r * taps.down + s * taps.right
+            if tile.FILTERS_INSIDE:
+                load_box(filters, [tap, c, filter], full, ring.filters.index(at))
+            else:
+                load_box(filters, [tap, filter, c], full, ring.filters.index(at))
             down = r * g.dilation_h
             right = s * g.dilation_w
             of_tap = wide(down, WIDE) * input.h + wide(right, WIDE) * input.w + c
@@ -95,7 +100,6 @@ def produce(input, filters, ring: Ring, g, cut, tile):
             c += DEPTH
             ends = c >= g.C
             c = gl.where(ends, 0, c)
-            tap = gl.where(ends, tap + 1, tap)
             s = gl.where(ends, s + 1, s)
             r = gl.where(s == g.S, r + 1, r)
             s = gl.where(s == g.S, 0, s)
@@ -118,7 +122,8 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
         acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 16]))
         for i in range(count):
             mbarrier.wait(ring.full.index(at), phase)
-            right = ring.right.index(at * tile.ACROSS + ACROSS).permute((1, 0))
+            right = ring.right.index(at * tile.ACROSS + ACROSS)
+            right = right if tile.FILTERS_INSIDE else right.permute((1, 0))
             acc = warpgroup_mma(ring.left.index(at * tile.DOWN + DOWN), right, acc, is_async=True)
             acc = warpgroup_mma_wait(1, deps=(acc,))
             mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended

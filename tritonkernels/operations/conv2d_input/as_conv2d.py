@@ -1,31 +1,92 @@
-"""The gradient with respect to the input as calls of conv2d: the filters are flipped, then each phase is a convolution."""
+"""The gradient with respect to the input as calls of conv2d: of the flipped filters, each phase is a convolution.
+
+Flipped are the taps, from the last to the first, and the channels: the result's are those that the filters read. A design that
+takes taps in any order, and filters across C as along it, reads them where they are; and so does any design a filter of one
+tap. For others they are copied.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 
 from ...integers import ceil_div
 from ...operation import Call, Reduction
+from ..conv2d.taps import lie_along
 from ..conv2d.work import rewritten
-from .phases import phases
+from .phases import are_phases_missing, phases
+
+
+class Arrange(NamedTuple):
+    """The launches of a package that steps need.
+
+    flip   (problem, weight, filters) -> the launch that fills filters (C, K / groups, R, S)
+    pack   images or filters -> (the same in channels_last, in whole chunks; the launches that copy them if they are not)
+    clear  (problem, out) -> the launch that fills it with zeros
+    design  the Design that computes the convolutions
+    """
+
+    flip: Callable[..., Any]
+    pack: Callable[..., Any]
+    clear: Callable[..., Any]
+    design: Any = None
 
 
 def steps(problem, arrange, grad_output, weight, out):
-    """arrange(problem, weight, filters) is the launch that fills filters (C, K / groups, R, S)."""
-    memory_format = torch.channels_last if problem.channels_last else torch.contiguous_format
-    shape = (problem.c, problem.k // problem.groups, problem.r, problem.s)
-    filters = torch.empty(shape, dtype=weight.dtype, device=weight.device, memory_format=memory_format)
-    if filters.numel():
-        yield arrange(problem, weight, filters)
+    design = arrange.design
+    if are_phases_missing(problem) and out.numel():
+        yield arrange.clear(problem, out)
+    if design.reads_taps:  # packed once for all phases
+        grad_output, copies = arrange.pack(grad_output)
+        weight, packs = (weight, ()) if lie_along(weight, 1) else arrange.pack(weight)
+        yield from (*copies, *packs)
+    if _read_in_place(problem, design):
+        filters = weight.transpose(0, 1)
+    else:
+        filters = _empty_filters(problem, weight)
+        if filters.numel():
+            yield arrange.flip(problem, weight, filters)
     for phase in phases(problem):
-        yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
+        if design.reads_taps:
+            operands, taps = (grad_output, filters, None, phase.results_of(out)), phase.backwards(problem)
+            yield Call(phase.problem, (operands,), out, {"taps": taps})
+        else:
+            yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
+
+
+def _read_in_place(problem, design):
+    return design.reads_taps or (problem.groups == 1 and problem.r * problem.s == 1)
+
+
+def _empty_filters(problem, weight):
+    of_one_tap = all(phase.problem.r * phase.problem.s == 1 for phase in phases(problem))  # a matrix for each phase, then
+    memory_format = torch.channels_last if problem.channels_last or of_one_tap else torch.contiguous_format
+    shape = (problem.c, problem.k // problem.groups, problem.r, problem.s)
+    return torch.empty(shape, dtype=weight.dtype, device=weight.device, memory_format=memory_format)
+
+
+def is_dense(out):
+    """Whether its elements follow each other in memory, in some order: no two are in the same place."""
+    return sum((size - 1) * stride for size, stride in zip(out.shape, out.stride())) + 1 == out.numel()
 
 
 FLIPPED = 256  # elements of a block that flips the filters
 
 
-def arranged(problem):
-    """The Work of flipping the filters."""
-    elements = problem.c * (problem.k // problem.groups) * problem.r * problem.s
-    return (rewritten(ceil_div(elements, FLIPPED), FLIPPED, 2 * elements * problem.dtype.itemsize),) if elements else ()
+def arranged(problem, design):
+    """The Work of the launches before the convolutions; what a design packs it counts itself."""
+    return _arranged(problem, _read_in_place(problem, design))
+
+
+@functools.lru_cache(1024)
+def _arranged(problem, in_place):
+    cleared = problem.outputs if are_phases_missing(problem) else 0
+    flipped = 0 if in_place else problem.c * (problem.k // problem.groups) * problem.r * problem.s
+    sizes = (cleared, cleared), (flipped, 2 * flipped)
+    return tuple(
+        rewritten(ceil_div(elements, FLIPPED), FLIPPED, moved * problem.dtype.itemsize) for elements, moved in sizes if elements
+    )
 
 
 TO_CONV2D = Reduction(

@@ -3,7 +3,7 @@
 Input h contributes to output p through tap r where p * stride = h + padding - r * dilation. The inputs of one phase are
 h = first + a * stride. Only every (stride / gcd(stride, dilation))-th tap reaches them, and from one of these taps to the next
 p goes back by dilation / gcd. From the last tap to the first, p goes forward: so each phase is a convolution of stride 1 whose
-results are every stride-th row. A stride of 1 is a single phase. Phases that no tap reaches are zeros.
+results are every stride-th row. A stride of 1 is a single phase. What no tap reaches is zeros.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 
 from ...problem import Conv2dProblem
+from ..conv2d.taps import Taps
 
 WHOLE = slice(None)
 FIELDS = tuple(field.name for field in dataclasses.fields(Conv2dProblem))
@@ -30,7 +31,16 @@ class Phase:
         """What conv2d's designs take: input, weight, no bias, result."""
         if not self.problem.c:  # nothing is read
             return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], None, out
-        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, out[(WHOLE, WHOLE, *self.results)]
+        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, self.results_of(out)
+
+    def results_of(self, out):
+        return out[(WHOLE, WHOLE, *self.results)]
+
+    def backwards(self, problem):
+        """Where its taps are in a filter that is not flipped: number 0 is the flipped one's last."""
+        rows, columns = self.taps
+        first = rows.start * problem.s + columns.start
+        return Taps(problem.r * problem.s - 1 - first, -(rows.step or 1) * problem.s, -(columns.step or 1))
 
 
 @dataclass(frozen=True)
@@ -64,12 +74,23 @@ def _axis_phases(size, taps, stride, padding, dilation):
 
 @functools.lru_cache(1024)
 def phases(problem):
-    """The Phases of a Conv2dInputProblem, in order: zeros everywhere first, where some phase is reached by no tap."""
+    """The Phases of a Conv2dInputProblem, in order; if no tap reaches any, one of zeros."""
+    found = tuple(_phase(problem, *axes) for axes in itertools.product(*_reached(problem)))
+    return found or (_zeros(problem),)
+
+
+@functools.lru_cache(1024)
+def are_phases_missing(problem):
+    """Whether some phase, but not every one, is reached by no tap: all is filled with zeros before the others."""
+    rows, columns = _reached(problem)
+    every = min(problem.stride[0], problem.h) * min(problem.stride[1], problem.w)
+    return 0 < len(rows) * len(columns) < every
+
+
+def _reached(problem):
+    """The phases of rows, and of columns, that some tap reaches."""
     sizes = zip((problem.h, problem.w), (problem.r, problem.s), problem.stride, problem.padding, problem.dilation)
-    rows, columns = (list(_axis_phases(*axis)) for axis in sizes)
-    found = [_phase(problem, row, column) for row, column in itertools.product(rows, columns)]
-    all_phases = min(problem.stride[0], problem.h) * min(problem.stride[1], problem.w)
-    return tuple(found) if len(found) == all_phases else (_zeros(problem), *found)
+    return [list(_axis_phases(*axis)) for axis in sizes]
 
 
 def _phase(problem, row, column):

@@ -1,0 +1,111 @@
+"""The gradient of the input by both warp_specialized designs, which read the filter in place, its taps from last to first."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from cuda_reference.conv2d.warp_specialized import SPACE
+from cuda_reference.launch import LIBRARY as CUDA
+from tests import gluon_threads
+from tests.harness import DEVICES, available_on, channels_last, first_dim_inside, padded, prepare, random, run_checked
+from tritonkernels.config import config_of
+from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.numerics import judge
+
+on_devices = pytest.mark.parametrize("device", DEVICES)
+SMALL = {"BM": 64, "BN": 128, "CONSUMERS": 2}  # consumers side by side
+PAIR = {"BM": 128, "BN": 128, "CLUSTER": 2}  # one above the other, in blocks that share two boxes of filters
+ODD = {"BM": 128, "BN": 160, "STAGES": 5, "CLUSTER": 2}  # or three, the rows of each
+
+# (size of the input, weight, options): sizes around boxes, chunks, tiles and phases.
+CASES = {
+    "one of everything": ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+    "three by three": ((2, 72, 7, 9), (24, 72, 3, 3), {"padding": 1}),
+    "channels that are no chunks": ((2, 11, 8, 9), (10, 11, 2, 3), {"padding": (1, 2)}),
+    "tiles of filters": ((1, 136, 5, 7), (72, 136, 2, 1), {}),
+    "a box and a half of gradients": ((1, 8, 9, 8), (97, 8, 1, 2), {}),
+    "phases": ((2, 24, 13, 9), (16, 24, 3, 3), {"stride": 2, "padding": 1}),
+    "five by five, stride 3": ((1, 16, 14, 11), (24, 16, 5, 5), {"stride": 3, "padding": 2}),
+    "stride and dilation": ((1, 24, 13, 17), (40, 24, 3, 2), {"stride": (2, 3), "dilation": (1, 2), "padding": (2, 0)}),
+    "phases without a tap": ((2, 16, 9, 8), (8, 16, 3, 3), {"stride": 2, "dilation": 2}),
+    "one tap": ((2, 16, 5, 9), (24, 16, 1, 1), {}),
+    "one tap, stride": ((2, 16, 7, 9), (8, 16, 1, 1), {"stride": 2}),
+}  # fmt: skip
+
+
+def operands(name, layout=channels_last, device="cpu", dtype=torch.float16):
+    """(input_size, weight, grad_output), options."""
+    size, weight, options = CASES[name]
+    x, filters = torch.empty(size, device="meta"), layout(random(*weight, dtype=dtype, device=device))
+    grad = torch.nn.functional.conv2d(x, torch.empty(weight, device="meta"), **options)
+    return (size, filters, layout(random(*grad.shape, dtype=dtype, device=device))), options
+
+
+def launches(library, args, options, config, **changes):
+    """(call, launches) of the design."""
+    call = prepare("conv2d_input", *args, **options)
+    (design,) = (design for design in library.designs("conv2d_input") if design.name == "warp_specialized")
+    return call, list(design.launches(dataclasses.replace(call.problem, **changes), config, *call.parts[0]))
+
+
+def check(args, options, tile=(64, 128, 4), seed=0, **changes):
+    """Runs Triton's: the launch in Gluon by threads, the others in the interpreter."""
+    numbers = dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"SHARES": True, "PROGRAMS": 5}
+    call, found = launches(TRITON, args, options, config_of(numbers, 4, 1), **changes)
+    call.result.fill_(math.nan)
+    for launch in found:
+        if launch.name == "warp_specialized":
+            gluon_threads.run(launch, seed)
+        else:
+            launch.run()
+    verdict = judge(call.problem, call.result, *args, **options)
+    assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+
+
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_in_gluon(name, layout):
+    args, options = operands(name, layout)
+    check(args, options)
+    check(args, options, tile=(128, 64, 4), wide=True)
+
+
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("name", CASES)
+@on_devices
+def test_sizes_in_cuda(name, layout, device):
+    available_on(CUDA, device)
+    args, options = operands(name, layout, device)
+    for tile in (SMALL, PAIR):
+        run_checked(CUDA, "conv2d_input", "warp_specialized", *args, config=tile, **options)
+
+
+@on_devices
+def test_blocks_that_share_rows_of_boxes(device):
+    available_on(CUDA, device)
+    args, options = operands("tiles of filters", device=device, dtype=torch.bfloat16)
+    run_checked(CUDA, "conv2d_input", "warp_specialized", *args, config=ODD, **options)
+
+
+WHOLE = {
+    TRITON: config_of({"BLOCK_M": 64, "BLOCK_N": 128, "STAGES": 4, "SHARES": False, "PROGRAMS": 5}, 4, 1),
+    CUDA: SPACE[0] | {"BLOCKS": 6, "SHARES": False},
+}
+
+
+@pytest.mark.parametrize("library", WHOLE, ids=lambda library: library.package)
+def test_copies(library):
+    """None in channels_last; else one of the filter and one of the gradient, for all phases."""
+
+    def names(name, layout):
+        return [launch.name for launch in launches(library, *operands(name, layout), WHOLE[library])[1]]
+
+    copy, product = "channels_last", "warp_specialized"
+    assert names("three by three", channels_last) == [product]
+    assert names("phases", channels_last) == [product] * 4
+    assert names("one tap, stride", channels_last) == ["cleared", product]
+    assert names("one tap", torch.clone) == [copy, product]  # of the gradient
+    for layout in (torch.clone, first_dim_inside, padded):
+        assert names("phases", layout) == [copy] * 2 + [product] * 4

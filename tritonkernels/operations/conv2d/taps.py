@@ -1,0 +1,39 @@
+"""Filters as warp_specialized reads them in both packages: by TMA, a matrix for each tap, and taps in any order."""
+
+from typing import NamedTuple
+
+CHUNK = 8  # elements of 16 bits in the 16 bytes that TMA counts strides in
+
+
+class Taps(NamedTuple):
+    """Where the taps of a convolution are among those of the filter that it is given: tap (r, s) is number first + r * down +
+    s * right. Of a filter that is read from its last tap to the first, `down` and `right` are negative."""
+
+    first: int
+    down: int
+    right: int
+
+
+def every_tap(problem):
+    """The Taps of a filter that is the convolution's own."""
+    return Taps(0, problem.s, 1)
+
+
+def lie_along(filters, dim):
+    """Whether TMA can read filters (K, C, R, S) as a matrix for each tap, with lines along dimension 0 or 1."""
+    _, _, r, s = filters.shape
+    apart = [filters.stride(other) for other in (1 - dim, 2, 3) if filters.shape[other] > 1]
+    in_chunks = filters.shape[dim] % CHUNK == 0 and filters.stride(dim) == 1 and filters.data_ptr() % 16 == 0
+    evenly = 1 in (r, s) or filters.stride(2) == s * filters.stride(3)
+    return in_chunks and evenly and all(stride > 0 and stride % CHUNK == 0 for stride in apart)
+
+
+def are_across(filters):
+    """Whether TMA can read them with lines along K, and not along C."""
+    return lie_along(filters, 0) and not lie_along(filters, 1)
+
+
+def matrices(filters, across):
+    """(taps, K, C), or `across` (taps, C, K)."""
+    order = (2, 3, 1, 0) if across else (2, 3, 0, 1)
+    return filters.permute(order).flatten(0, 1)
