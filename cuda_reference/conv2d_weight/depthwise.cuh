@@ -8,8 +8,8 @@
 // several of R x S, each with blocks of its own. Mirrors tritonkernels/conv2d_weight/depthwise.py.
 #pragma once
 #include "../common/overlap.cuh"
-#include "../conv2d/parts/runs.cuh"
 #include "../conv2d/parts/splits.cuh"
+#include "parts/masked_load.cuh"
 #include "parts/operands.cuh"
 
 namespace conv2d_weight {
@@ -33,9 +33,8 @@ __device__ __forceinline__ void load_row(Sum<T> (&row)[COUNT][WIDTH], const T* a
     static_assert(COUNT % PIECE == 0 && (PIECE == 1 || WIDTH == 1), "whole pieces, of pixels or of channels");
 #pragma unroll
     for (int i = 0; i < COUNT / PIECE; ++i) {
-        Sum<T> piece[PIECE * WIDTH] = {};
-        const T* const from = PIECE > 1 ? at + i * PIECE : at + i * apart;
-        if (inside >> i & 1) conv2d::load_together(piece, from);
+        Sum<T> piece[PIECE * WIDTH];
+        load_or_zeros(piece, PIECE > 1 ? at + i * PIECE : at + i * apart, inside & 1u << i);
 #pragma unroll
         for (int j = 0; j < PIECE * WIDTH; ++j) row[i * PIECE + j / WIDTH][j % WIDTH] = piece[j];
     }
@@ -44,9 +43,9 @@ __device__ __forceinline__ void load_row(Sum<T> (&row)[COUNT][WIDTH], const T* a
 // Block -> (LANES * WIDTH channels, R x S taps), the last fastest; its range of patches. WIDTH divides the number of channels.
 // SHIFT >= 0: quads of neighbours are aligned, and the first input of a patch is the SHIFT-th of one.
 template <class T, int R, int S, int STEP_H, int STEP_W, int ACROSS, int LANES, int WIDTH, int SHIFT>
-__global__ void __launch_bounds__(PATCH_THREADS, sizeof(Sum<T>) > 4 ? 2 : ACROSS > 4 ? 3 : 4)
+__global__ void __launch_bounds__(PATCH_THREADS, sizeof(Sum<T>) > 4 ? 2 : 3)
 depthwise(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Sum<T>* __restrict__ sums,
-          Geometry g, Strides stride, int64_t patches_per_split) {
+          Geometry g, Strides stride, int patches_per_split) {
     wait_for_earlier_kernels();
     constexpr int PIECE = SHIFT >= 0 ? 4 : 1, FIRST = SHIFT >= 0 ? SHIFT : 0;
     constexpr int COLUMNS = ceil_div(FIRST + (ACROSS - 1) * STEP_W + S, PIECE) * PIECE, ROWS = (DOWN - 1) * STEP_H + R;
@@ -58,29 +57,28 @@ depthwise(const T* __restrict__ input, const T* __restrict__ grad_output, T* __r
 
     Sum<T> sum[R][S][WIDTH] = {};
     const int wide = ceil_div(g.Q, ACROSS), high = ceil_div(g.P, DOWN);
-    const int64_t patches = int64_t(g.N) * high * wide, end = min((blockIdx.y + 1) * patches_per_split, patches);
-    int64_t patch = k < g.K ? blockIdx.y * patches_per_split + threadIdx.x / LANES : end;
+    const int end = min((int(blockIdx.y) + 1) * patches_per_split, g.N * high * wide);
+    int patch = k < g.K ? int(blockIdx.y) * patches_per_split + int(threadIdx.x) / LANES : end;
     for (; patch < end; patch += PATCH_THREADS / LANES) {
-        int64_t index = patch;
-        const int q = conv2d::take(index, wide) * ACROSS, p = conv2d::take(index, high) * DOWN, image = int(index);
+        const int q = patch % wide * ACROSS, p = patch / wide % high * DOWN, image = patch / wide / high;
         const int h = p * STEP_H - g.padding_h + first_r, w = q * STEP_W - g.padding_w + first_s - FIRST;
         const T* const grads = grad_output + image * stride.grad.n + k * stride.grad.c + p * stride.grad.h + q * stride.grad.w;
         const T* const inputs = input + image * stride.input.n + k / g.k_per_group() * stride.input.c + h * stride.input.h +
                                 w * stride.input.w;
         const unsigned of_grads = pieces_inside<ACROSS / PIECE>(q, PIECE, g.Q);
         const unsigned of_inputs = pieces_inside<COLUMNS / PIECE>(w, PIECE, g.W);
-        const auto walk = [&](auto whole) {
-            constexpr bool WHOLE = decltype(whole)::value;
+        const auto walk = [&](auto whole, auto inside) {
+            constexpr bool WHOLE = decltype(whole)::value, INSIDE = decltype(inside)::value;
             Sum<T> grad[DOWN][ACROSS][WIDTH];
 #pragma unroll
             for (int row = 0; row < ROWS; ++row) {
                 if (row % STEP_H == 0 && row / STEP_H < DOWN) {
                     const int i = row / STEP_H;
-                    load_row<PIECE>(grad[i], grads + i * stride.grad.h, stride.grad.w, p + i < g.P ? of_grads : 0);
+                    load_row<PIECE>(grad[i], grads + i * stride.grad.h, stride.grad.w, INSIDE ? ~0u : p + i < g.P ? of_grads : 0);
                 }
                 Sum<T> x[COLUMNS][WIDTH];
-                const bool in_image = unsigned(h + row) < unsigned(g.H);
-                load_row<PIECE>(x, inputs + row * stride.input.h, stride.input.w, in_image ? of_inputs : 0);
+                const unsigned of_row = unsigned(h + row) < unsigned(g.H) ? of_inputs : 0;
+                load_row<PIECE>(x, inputs + row * stride.input.h, stride.input.w, INSIDE ? ~0u : of_row);
 #pragma unroll
                 for (int r = 0; r < R; ++r) {
                     const int i = (row - r) / STEP_H;
@@ -96,10 +94,15 @@ depthwise(const T* __restrict__ input, const T* __restrict__ grad_output, T* __r
                 }
             }
         };
-        if (p + DOWN <= g.P && q + ACROSS <= g.Q)
-            walk(std::true_type());
+        using std::false_type, std::true_type;
+        const bool whole = p + DOWN <= g.P && q + ACROSS <= g.Q;
+        const bool inside = h >= 0 && h + ROWS <= g.H && w >= 0 && w + COLUMNS <= g.W;
+        if (LANES > 1 && whole && inside)  // the same for all lanes that load a pixel's channels
+            walk(true_type(), true_type());
+        else if (whole)
+            walk(true_type(), false_type());
         else
-            walk(std::false_type());
+            walk(false_type(), false_type());
     }
 
     __shared__ Sum<T> of_warp[WARPS][R * S * CHANNELS];

@@ -7,6 +7,7 @@ from .space import MOST_SPLITS, near
 
 MOST_TAPS = 7  # of a column or a row, which a thread holds in registers
 STEPS = 1, 2  # strides that are unrolled
+MOST_ROUNDED = 2**20  # patches after the last, where each split has whole turns
 
 
 def refuses(problem, target):
@@ -16,6 +17,8 @@ def refuses(problem, target):
         return f"it is for taps side by side, not for a dilation of {problem.dilation}"
     if not set(problem.stride) <= set(STEPS):
         return f"it unrolls strides of 1 and 2, not {problem.stride}"
+    if problem.terms >= 2**31 - MOST_ROUNDED:
+        return f"it counts patches in 32 bits, and there are {problem.terms} positions"
     return None
 
 
