@@ -85,9 +85,8 @@ def _walk(
         after = ()
         for r in tl.static_range(R):
             if row >= r and (row - r) % STEP_H == 0 and (row - r) // STEP_H < DOWN:
-                i = (row - r) // STEP_H
-                exist = None if WHOLE else exists & (p + i < g.P)
-                after += _multiplied(sums[r * S : (r + 1) * S], x, gradients[i], S, STEP_W, exist)
+                exist = None if WHOLE else exists & (p + (row - r) // STEP_H < g.P)
+                after += _multiplied(sums[r * S : (r + 1) * S], x, gradients[(row - r) // STEP_H], S, STEP_W, exist)
             else:
                 after += sums[r * S : (r + 1) * S]
         sums = after
