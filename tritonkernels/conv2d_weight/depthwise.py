@@ -33,6 +33,7 @@ from ..operations.conv2d_weight.patches import (
 
 MOST_SUMS = 50  # of a lane
 MOST_DOWN = 8
+MOST_UNROLLED = 800  # multiply-adds of a patch: Triton compiles twice as many for a minute
 
 
 @triton.jit
@@ -145,23 +146,25 @@ def configs(problem, target):
     r, s = tile_of_taps(problem)
     inside = problem.channels_last and problem.k > 1
     lanes = min(32, next_power_of_2(max(1, problem.k))) if inside else 1
-    down, across = rows_of_patch(problem), [width for width in (7, 4, 2, 1) if problem.q % width == 0]
+    across = [columns for columns in (7, 4, 2, 1) if problem.q % columns == 0]
     if not target.is_gpu:
-        yield _config(64, lanes, down, across[-1], splits=2, warps=4)
-        yield _config(16, lanes, down, across[0], splits=1, warps=4)
+        yield _config(64, lanes, rows_of_patch(problem, across[-1]), across[-1], splits=2, warps=4)
+        yield _config(16, lanes, rows_of_patch(problem, across[0]), across[0], splits=1, warps=4)
         return
     widths = [width for width in (4, 2, 1) if width == 1 or (inside and r * s * width <= MOST_SUMS)]
     for columns, width, warps in itertools.product(across[:2] if inside else [1], widths, (4, 1)):
-        block = max(1, target.warp_size * warps * width // lanes)
+        down, block = rows_of_patch(problem, columns), max(1, target.warp_size * warps * width // lanes)
         for splits in splits_of(problem, target, lanes, (down, columns), block, per_sm=16 // warps):
             yield _config(block, lanes, down, columns, splits, warps)
 
 
-def rows_of_patch(problem):
+def rows_of_patch(problem, across):
     """The rows, up to MOST_DOWN, that leave the fewest outside; the most of equals. With fewer than 3, inputs are loaded again
     and again."""
+    r, s = tile_of_taps(problem)
     few = min(3, max(1, problem.p))
-    return min(range(few, MOST_DOWN + 1), key=lambda rows: (-problem.p % rows, -rows))
+    most = max(few, min(MOST_DOWN, MOST_UNROLLED // (r * s * across)))
+    return min(range(few, most + 1), key=lambda rows: (-problem.p % rows, -rows))
 
 
 def _config(block, block_k, down, across, splits, warps):
