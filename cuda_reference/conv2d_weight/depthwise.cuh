@@ -7,9 +7,10 @@
 // their sums at the end; parts of the positions are added as in conv2d/parts/splits.cuh. A filter of more than 7 x 7 taps is
 // several of R x S, each with blocks of its own. Mirrors tritonkernels/conv2d_weight/depthwise.py.
 #pragma once
+#include "../common/masked_load.cuh"
 #include "../common/overlap.cuh"
+#include "../conv2d/parts/runs.cuh"
 #include "../conv2d/parts/splits.cuh"
-#include "parts/masked_load.cuh"
 #include "parts/operands.cuh"
 
 namespace conv2d_weight {
@@ -25,6 +26,24 @@ template <int COUNT> __device__ __forceinline__ unsigned pieces_inside(int first
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) inside |= unsigned(unsigned(first + i * apart) < unsigned(size)) << i;
     return inside;
+}
+
+// WIDTH contiguous, aligned elements; zeros where they do not exist.
+template <int WIDTH, class T>
+__device__ __forceinline__ void load_or_zeros(Sum<T> (&to)[WIDTH], const T* from, unsigned exist) {
+    T held[WIDTH];
+    if constexpr (WIDTH == 1) {
+        held[0] = T(0);
+        if (exist) held[0] = *from;
+    } else {
+        conv2d::Together<WIDTH, T> bits;
+        using Piece = typename decltype(bits)::Piece;
+#pragma unroll
+        for (int i = 0; i < bits.COUNT; ++i) load_or_zero(bits.pieces[i], reinterpret_cast<const Piece*>(from) + i, exist);
+        std::memcpy(held, &bits, sizeof bits);
+    }
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i) to[i] = Sum<T>(held[i]);
 }
 
 // WIDTH channels of COUNT neighbours, `apart` elements, in pieces of PIECE; those that are not `inside` are 0.

@@ -2,9 +2,9 @@
 
 The filter has R S taps a channel, and every input meets up to R S gradients. `implicit_gemm` gathers it once for each: R S
 loads for R S multiply-adds. Here a row of a patch's inputs is loaded once, and multiplied with each gradient that it meets.
-Lanes lie along positions in NCHW, where a patch is one column, so that neighbours stay neighbours in memory, and along channels
-in channels_last. They add up their sums at the end; parts of the positions are added as in language/position_sums.py. A filter
-of more than 7 x 7 taps is several of R x S, each with programs of its own.
+Lanes lie along patches of a row in NCHW, and along channels in channels_last. They add up their sums at the end; parts of the
+positions are added as in language/position_sums.py. A filter of more than 7 x 7 taps is several of R x S, each with programs of
+its own.
 
 Mirrors cuda_reference/conv2d_weight/depthwise.cuh.
 """
@@ -42,7 +42,7 @@ def _load_row(row_ptr, offsets, first, step, inside, size, COUNT: tl.constexpr, 
     row = ()
     for i in tl.static_range(COUNT):
         at = first + i
-        exists = inside & (at >= 0) & (at < size)
+        exists = inside & (at.to(tl.uint32) < tl.cast(size, tl.uint32))  # and not negative, in one comparison
         row += (widened(tl.load(row_ptr + (offsets + at * step), mask=exists, other=0), SUMS),)
     return row
 
@@ -142,7 +142,8 @@ def _depthwise_kernel(
 
 
 def configs(problem, target):
-    """A patch is one column where lanes lie along positions. The interpreter pays by the operation, so it gets many patches."""
+    """Long patches share most loads, where lanes are a patch apart in NCHW. The interpreter pays by the operation, so it gets
+    many patches."""
     r, s = tile_of_taps(problem)
     inside = problem.channels_last and problem.k > 1
     lanes = min(32, next_power_of_2(max(1, problem.k))) if inside else 1
@@ -152,7 +153,7 @@ def configs(problem, target):
         yield _config(16, lanes, rows_of_patch(problem, across[0]), across[0], splits=1, warps=4)
         return
     widths = [width for width in (4, 2, 1) if width == 1 or (inside and r * s * width <= MOST_SUMS)]
-    for columns, width, warps in itertools.product(across[:2] if inside else [1], widths, (4, 1)):
+    for columns, width, warps in itertools.product(across[:2], widths, (4, 1)):
         down, block = rows_of_patch(problem, columns), max(1, target.warp_size * warps * width // lanes)
         for splits in splits_of(problem, target, lanes, (down, columns), block, per_sm=16 // warps):
             yield _config(block, lanes, down, columns, splits, warps)
