@@ -200,12 +200,22 @@ PROBES = (
           "atom.global.gpu.acq_rel.add.s32 out[0], [counter], 1;"),
     Probe("wait_for_earlier_kernels", "", "wait_for_earlier_kernels()",
           "griddepcontrol.wait; griddepcontrol.launch_dependents;"),
+    *(Probe("load_or_zero", f"{struct}* out, const {struct}* from, unsigned exists", "load_or_zero(*out, from, exists)",
+            "{.reg .pred p; setp.ne.u32 p, exists, 0; " + "".join(f"mov.b32 out[{i}], 0; " for i in range(count)) +
+            f"@p ld.global.nc{kind}.u32 {numbers('out', count) if kind else 'out[0]'}, [from];}}")
+      for struct, count, kind in (("uint4", 4, ".v4"), ("uint2", 2, ".v2"), ("unsigned", 1, ""))),
     *(Probe(wrapper, "uint4* out, const void* from", f"*out = Loader({first}).load(from)",
             f"createpolicy.fractional.L2::evict_{kind}.b64 register, 1.0; ld.global.nc.L1::evict_first.L2::cache_hint.v4.u32 "
             f"{numbers('out', 4)}, [from], register;")
       for wrapper, first, kind in (("Loader", "true", "first"), ("Loader", "false", "normal"), ("load", "true", "first"))),
 )  # fmt: skip
-PURE = {"in_block", "round_to_tf32", "Loader", "load"}  # only compute a number: the compiler may drop and move them
+PURE = {
+    "in_block",
+    "round_to_tf32",
+    "Loader",
+    "load",
+    "load_or_zero",
+}  # only compute a number: the compiler may drop and move them
 IN_REGISTERS = PURE | {"mma_sync", "wgmma", "elect_lane", "give_up_registers", "take_registers"}
 TYPES = """
 template <class T, int COUNT> struct Numbers { T x[COUNT]; };

@@ -46,9 +46,15 @@ both_packages = pytest.mark.parametrize(
 
 
 def typed(library, op, design, device):
-    """(what makes operands of the type that the design takes, how many groups it takes)."""
+    """(what makes operands of the type that the design takes, how many groups of 4 channels it takes)."""
     dtype, _ = taken(library, op, design)
-    return functools.partial(random, dtype=dtype, device=device), 2 if dtype == torch.float32 else 1
+    groups = 2 if dtype == torch.float32 else 1
+    return functools.partial(random, dtype=dtype, device=device), 4 if is_depthwise(op, design) else groups
+
+
+def is_depthwise(op, design):
+    """Whether it takes one channel a group, and no dilation."""
+    return (op, design) == ("conv2d_weight", "depthwise")
 
 
 # The halo is one of the forward pass; the gradient of so large an image takes the interpreter longer than all other cases.
@@ -60,7 +66,7 @@ def test_geometries(library, op, design, device, name):
     available_on(library, device)
     make, groups = typed(library, op, design, device)
     args, kwargs = gradient_call(op, name, make)
-    (run_checked if groups > 1 else run_where_taken)(library, op, design, *args, **kwargs)
+    (run_checked if groups == 2 else run_where_taken)(library, op, design, *args, **kwargs)
 
 
 @every_design
@@ -80,12 +86,13 @@ def test_strides_and_dilations_with_a_common_divisor(library, op, design, device
         "conv2d_weight": (make(*image), weight, make(*grad)),
         "conv2d_bias": (make(*grad),),
     }[op]
-    run_checked(library, op, design, *args, **({} if op == "conv2d_bias" else options))
+    run = run_where_taken if is_depthwise(op, design) else run_checked
+    run(library, op, design, *args, **({} if op == "conv2d_bias" else options))
 
 
 def operands(op, make, layout=lambda t: t, groups=2):
     """Operands of a convolution with asymmetric filters, and with phases of two sizes."""
-    image, weight, grad = (3, 4, 13, 17), (6, 4 // groups, 3, 2), layout(make(3, 6, 7, 18))
+    image, weight, grad = (3, 4, 13, 17), (12, 4 // groups, 3, 2), layout(make(3, 12, 7, 18))
     options = {"stride": (2, 1), "padding": 1, "groups": groups}
     return {
         "conv2d_input": ((image, layout(make(*weight)), grad), options),
@@ -121,8 +128,8 @@ def test_expanded_gradients(library, op, design, device):
     available_on(library, device)
     make, groups = typed(library, op, design, device)
     args, options = operands(op, make, groups=groups)
-    for shape in ((1, 1, 1, 1), (3, 6, 1, 1), (1, 1, 7, 18)):
-        run_checked(library, op, design, *args[:-1], make(*shape).expand(3, 6, 7, 18), **options)
+    for shape in ((1, 1, 1, 1), (3, 12, 1, 1), (1, 1, 7, 18)):
+        run_checked(library, op, design, *args[:-1], make(*shape).expand(3, 12, 7, 18), **options)
 
 
 @every_design
@@ -176,12 +183,14 @@ def test_every_config_in_channels_last(library, op, design, device, everything):
     """In channels_last tiles walk channels first, but partial sums do not. `make test` has the first and the last."""
     available_on(library, device)
     make, _ = typed(library, op, design, device)
-    x, grad = (channels_last(make(2, c, 16, 20)) for c in (4, 5))
+    filters, groups = (8, 4) if is_depthwise(op, design) else (5, 1)
+    weight, options = (filters, 4 // groups, 3, 3), {"padding": 1, "groups": groups}
+    x, grad = (channels_last(make(2, c, 16, 20)) for c in (4, filters))
     chosen = {d.name: d for d in library.designs(op)}[design]
-    call = prepare(op, x, (5, 4, 3, 3), grad, padding=1)
+    call = prepare(op, x, weight, grad, **options)
     configs = list(chosen.configs(call.problem, library.target(call.result.device)))
     for i in range(len(configs)) if everything else sorted({0, len(configs) - 1}):
-        run_checked(library, op, design, x, (5, 4, 3, 3), grad, padding=1, config=configs[i])
+        run_checked(library, op, design, x, weight, grad, config=configs[i], **options)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, weight, _) in cases.CONVOLUTIONS.items() if weight[0]])

@@ -163,6 +163,14 @@ WANTED = {  # by designs that are for some geometries
     "depthwise": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": among(1, 1, 2)},
     "depthwise_channels": {"groups": among(1, 2, 3, 5, 8, 17), "c": ONE, "k": ONE},
     "grouped": {"groups": among(1, 2, 3, 4), "c": among(1, 2, 3, 4, 8)},
+    "conv2d_weight.depthwise": {
+        "groups": among(1, 2, 3, 5, 8, 17),
+        "c": ONE,
+        "k": among(1, 1, 2),
+        "taps": among(1, 3, 2, 5, 9),
+        "stride": among(1, 2),
+        "dilation": ONE,
+    },
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
     "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
@@ -252,7 +260,7 @@ def calls_of(library, op, design, device):
     if op == "conv2d":
         return conv2d(design)
     if op == "conv2d_weight":
-        return gradient(op, design)
+        return gradient(op, f"{op}.{design}" if f"{op}.{design}" in WANTED else design)
     if op not in ("gemm", "matmul"):
         return CALLS[op]
     (chosen,) = (d for d in library.designs(op) if d.name == design)

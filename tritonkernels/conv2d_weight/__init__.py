@@ -18,6 +18,11 @@ LADDER = (
         kind="lesson",
     ),
     Rung(
+        "depthwise",
+        "for one input channel a group: a thread has all sums of a filter, which each input that it loads adds to",
+        "conv2d_weight: a filter's sums in registers",
+    ),
+    Rung(
         "implicit_gemm",
         "a tile of the weight per block, positions split over blocks",
         "conv2d_weight: a reduction over N, P and Q",

@@ -21,12 +21,13 @@ __device__ __forceinline__ int take(int64_t& index, int size) {
 
 template <int BYTES> struct PieceOf { using type = uint4; };
 template <> struct PieceOf<8> { using type = uint2; };
+template <> struct PieceOf<4> { using type = unsigned; };
 
-// WIDTH contiguous, aligned elements, as accesses of 128 or 64 bits.
+// WIDTH contiguous, aligned elements, as accesses of 128 bits, or one of 64 or 32.
 template <int WIDTH, class T> struct Together {
     static constexpr int BYTES = WIDTH * sizeof(T) < 16 ? WIDTH * sizeof(T) : 16, COUNT = WIDTH * sizeof(T) / BYTES;
     using Piece = typename PieceOf<BYTES>::type;
-    static_assert(COUNT * sizeof(Piece) == WIDTH * sizeof(T), "pieces of 128 bits, or one of 64");
+    static_assert(COUNT * sizeof(Piece) == WIDTH * sizeof(T), "pieces of 128 bits, or one of 64 or 32");
 
     Piece pieces[COUNT];
 

@@ -1,4 +1,4 @@
-"""Broken kernels: conv2d_weight's warp_specialized, of both packages, and im2col copies in the emulation."""
+"""Broken kernels: conv2d_weight's warp_specialized and depthwise, of both packages, and im2col copies in the emulation."""
 
 from tests.mutants.mutant import of
 
@@ -82,5 +82,26 @@ MUTANTS = [
         ("a tail's second part in the place of its first", "tl.cast(first > 0, tl.int32)", "0"),
         ("tails that begin their tile", "cut.heads * cut.head + first", "first"),
         ("parts of heads only", "last - first + 1, 0)", "0, 0)"),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/depthwise.cuh",
+        "test_weight_depthwise and cuda and (sizes or factor or bits)",
+        ("lanes added before they have stored", "__syncthreads();  // all warps have stored theirs", ""),
+        ("positions outside of the plane multiplied", "if (!WHOLE && (p + i >= g.P || q + j >= g.Q)) continue;", ""),
+        ("rows above the image read", "unsigned(h + row) < unsigned(g.H) ? of_inputs : 0", "h + row < g.H ? of_inputs : 0"),
+        ("rows below the image inside", "h + ROWS <= g.H", "h + ROWS <= g.H + 1"),
+        ("quads from their first element", "x[FIRST + j * STEP_W + s][c]", "x[j * STEP_W + s][c]"),
+        ("a split walked twice", "int(blockIdx.y) * patches_per_split + int(threadIdx.x)", "int(threadIdx.x)"),
+        ("a filter's tiles all the first", "- g.padding_w + first_s", "- g.padding_w"),
+        ("one filter a channel taken for granted", "k / g.k_per_group() * stride", "k * stride"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/depthwise.py",
+        "test_weight_depthwise and tritonkernels and (sizes or factor)",
+        ("columns outside of the image read", "at.to(tl.uint32) < tl.cast(size, tl.uint32)", "at < size"),
+        ("rows outside of the plane multiplied", "product = tl.where(exist, product, 0.0)", "product = product"),
+        ("the next split's patches, too", "(index < end) & (k < g.K)", "(index < g.N * high * wide) & (k < g.K)"),
+        ("a filter's tiles all the first", "h = p * STEP_H - g.padding_h + first_r", "h = p * STEP_H - g.padding_h"),
+        ("taps of steps in between", "and (row - r) % STEP_H == 0 and", "and"),
     ),
 ]

@@ -1,0 +1,188 @@
+"""conv2d_weight.depthwise in both packages: edges of patches, channels and tiles of taps, layouts, what is not there, code."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from cuda_reference.conv2d_weight import depthwise as cuda
+from cuda_reference.launch import LIBRARY as CUDA
+from cuda_reference.toolchain import with_its_own
+from perf.offline import sass
+from tests import nvcc
+from tests.harness import (
+    DEVICES,
+    LIBRARIES,
+    available_on,
+    channels_last,
+    cropped,
+    first_dim_inside,
+    offset_by_one,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    short,
+    step_two,
+)
+from tritonkernels.conv2d_weight.depthwise import rows_of_patch
+from tritonkernels.operations.conv2d_weight.patches import refuses, tile_of_taps
+from tritonkernels.target import Target
+
+every_library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+on_devices = pytest.mark.parametrize("device", DEVICES)
+
+
+def operands(case, layout=torch.clone, dtype=torch.float32, device="cpu"):
+    """((input, weight_size, grad_output), options) of a case (images, channels, size, filters a channel, taps, options)."""
+    n, c, size, per_channel, taps, options = case
+    options = {"groups": c} | options
+    image, weight = (n, c, *size), (c * per_channel, 1, *taps)
+    shape = torch.nn.functional.conv2d(torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).shape
+    x, grad = (layout(random(*of, dtype=dtype, device=device)) for of in (image, shape))
+    return (x, weight, grad), options
+
+
+def configs(library, args, options):
+    """One for each kernel."""
+    call = prepare("conv2d_weight", *args, **options)
+    design = {d.name: d for d in library.designs("conv2d_weight")}["depthwise"]
+    found = {}
+    for config in design.configs(call.problem, library.target(call.result.device)):
+        numbers = dict(config) if library is CUDA else config.kwargs
+        found[tuple(value for name, value in numbers.items() if name != "SPLITS")] = config
+    return found.values()
+
+
+def check(library, args, options):
+    for config in configs(library, args, options):
+        run_checked(library, "conv2d_weight", "depthwise", *args, config=config, **options)
+
+
+# Sizes around patches of 4 and 7 columns and 7 and 8 rows, groups of 32 channels, tiles of up to 7 x 7 taps.
+CASES = {
+    "a patch": (1, 4, (7, 4), 1, (3, 3), {"padding": 1}),
+    "one position more": (2, 5, (8, 5), 1, (3, 3), {"padding": 1}),
+    "quads, inside of the image": (1, 8, (24, 24), 1, (3, 3), {}),
+    "steps": (2, 4, (15, 16), 1, (3, 5), {"padding": (1, 2), "stride": 2}),
+    "a step each way": (1, 4, (12, 16), 1, (2, 3), {"stride": (1, 2)}),
+    "a chunk of channels and one more": (1, 33, (5, 6), 1, (1, 2), {"padding": 1}),
+    "two filters a channel": (1, 3, (6, 8), 2, (3, 3), {"padding": 1}),
+    "several tiles of taps": (1, 2, (9, 12), 1, (8, 9), {"padding": (4, 4)}),
+    "filter larger than the image": (1, 4, (2, 4), 1, (5, 7), {"padding": (2, 3)}),
+    "no images": (0, 4, (5, 4), 1, (3, 3), {}),
+}
+
+
+@short(lambda library, name, layout: name in tuple(CASES)[:5] or layout is channels_last)
+@every_library
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("layout", (torch.clone, channels_last), ids=lambda f: f.__name__)
+@on_devices
+def test_sizes(library, name, layout, device):
+    available_on(library, device)
+    check(library, *operands(CASES[name], layout, device=device))
+
+
+@short(lambda library, layout: layout in (offset_by_one, step_two))
+@every_library
+@pytest.mark.parametrize("layout", (first_dim_inside, offset_by_one, padded, step_two, cropped), ids=lambda f: f.__name__)
+@on_devices
+def test_layouts(library, layout, device):
+    """Also of one operand, where the other's rows or channels are whole vectors."""
+    available_on(library, device)
+    case = CASES["quads, inside of the image"]
+    for around in (torch.clone, channels_last):
+        (x, weight, grad), options = operands(case, around, torch.float16, device)
+        check(library, (layout(x), weight, grad), options)
+        check(library, (x, weight, layout(grad)), options)
+
+
+@every_library
+@pytest.mark.parametrize("name", ("one position more", "quads, inside of the image", "steps"))
+@on_devices
+def test_what_is_not_there_is_no_factor(library, name, device):
+    """An infinite input next to positions outside of the plane, whose gradients are no zeros to multiply it with."""
+    available_on(library, device)
+    for layout in (torch.clone, channels_last):
+        (x, weight, grad), options = operands(CASES[name], layout, device=device)
+        x[..., -1, -1] = x[..., -1, 0] = math.inf
+        for config in configs(library, (x, weight, grad), options):
+            result, _ = run_checked(library, "conv2d_weight", "depthwise", x, weight, grad, config=config, **options)
+            assert not result.isnan().any()
+
+
+def problem_of(n, c, size, per_channel, taps, options, **other):
+    args, options = operands((n, c, size, per_channel, taps, options))
+    return prepare("conv2d_weight", *args, **options | other).problem
+
+
+def test_refusals():
+    def why(*case, **options):
+        (x, weight, grad), options = operands(case, lambda t: t.to("meta")) if case else (None, None)
+        return refuses(prepare("conv2d_weight", x, weight, grad, **options).problem, None)
+
+    assert why(1, 4, (9, 9), 1, (3, 3), {}) is None
+    assert "dilation of (1, 2)" in why(1, 4, (9, 9), 1, (3, 3), {"dilation": (1, 2)})
+    assert "strides of 1 and 2, not (1, 3)" in why(1, 4, (9, 9), 1, (3, 3), {"stride": (1, 3)})
+    x = torch.empty(1, 4, 9, 9)
+    assert "not 2" in refuses(prepare("conv2d_weight", x, (4, 2, 3, 3), torch.empty(1, 4, 7, 7), groups=2).problem, None)
+    x = torch.empty(1, device="meta").expand(2**11, 1, 2**10, 2**10)
+    assert "32 bits" in refuses(prepare("conv2d_weight", x, (1, 1, 1, 1), x).problem, None)
+
+
+def test_tiles_of_taps_and_rows_of_patches():
+    def problem(taps, rows=7):
+        return problem_of(1, 1, (rows + taps - 1, 33), 1, (taps, 1), {})
+
+    assert [tile_of_taps(problem(taps))[0] for taps in (1, 7, 8, 13, 15, 31)] == [1, 7, 4, 7, 5, 7]
+    assert [rows_of_patch(problem(3, rows), 1) for rows in (1, 2, 7, 8, 10, 13, 14, 56)] == [1, 2, 7, 8, 5, 7, 7, 8]
+
+
+def test_which_operands_are_read_by_vectors():
+    """SHIFT and WIDTH of the kernel."""
+    target = Target.named("simt")
+
+    def kernel(layout, case, moved=torch.clone):
+        (x, weight, grad), options = operands(case, layout)
+        call = prepare("conv2d_weight", moved(x), weight, grad, **options)
+        config = next(iter(cuda.DESIGN.configs(call.problem, target)))
+        launch, *_ = cuda.DESIGN.launches(call.problem, config, *call.parts[0])
+        return launch.expression.rstrip(">").split(", ")[-3:]
+
+    quads = CASES["quads, inside of the image"]
+    assert kernel(torch.clone, quads)[-1] == "-1", "22 columns"
+    assert kernel(torch.clone, CASES["a patch"]) == ["1", "1", "3"]
+    assert kernel(torch.clone, CASES["a patch"], offset_by_one) == ["1", "1", "-1"]
+    assert kernel(torch.clone, CASES["several tiles of taps"])[-1] == "-1"
+    assert kernel(channels_last, quads) == ["8", "4", "-1"]
+    assert kernel(channels_last, quads, offset_by_one) == ["8", "1", "-1"]
+    assert kernel(channels_last, CASES["one position more"]) == ["8", "1", "-1"], "5 channels"
+    assert kernel(channels_last, CASES["two filters a channel"]) == ["8", "1", "-1"]
+
+
+@nvcc.needed
+def test_machine_code():
+    """Most of the loop is multiply-adds; what a patch loads are vectors; few registers are spilled, outside of its rows."""
+    planes, pixels = "7, 7, 1, 1, 4, 1, 1, 1", "3, 3, 1, 1, 4, 8, 4, -1"
+    kernels = [f"conv2d_weight::depthwise<float, {numbers}>" for numbers in (planes, pixels)]
+    codes = sass.read(nvcc.compiled(with_its_own(90), ["conv2d_weight/depthwise.cuh"], kernels).cubin)
+    assert len(codes) == 2
+    for code, least in zip(sorted(codes.values(), key=lambda code: "Li3" in code.name), (0.7, 0.5)):
+        loop = code.hot_loop()
+        assert sass.share(loop, ("FFMA",)) >= least, f"{code.name}: {loop}"
+        assert sass.share(loop, sass.LOCAL) < 0.02, f"{code.name}: {loop}"
+        assert sass.count(loop, ("LDG.E.128",)) >= 80, f"{code.name}: {loop}"
+
+
+@every_library
+def test_every_call_gives_the_same_bits(library, monkeypatch):
+    """In any order of the emulation's threads."""
+    args, options = operands(CASES["steps"])
+    for config in itertools.islice(configs(library, args, options), 1):
+        results = []
+        for order in ("", "1", "2"):
+            monkeypatch.setenv("SIMT_ORDER", order)
+            results.append(library.run(prepare("conv2d_weight", *args, **options), "depthwise", config))
+        assert all(torch.equal(result, results[0]) for result in results[1:])
