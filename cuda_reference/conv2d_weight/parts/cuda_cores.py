@@ -2,6 +2,7 @@
 
 import torch
 
+from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.operations.conv2d_weight.pieces import cut
 from tritonkernels.operations.conv2d_weight.work import of_pieces
 from tritonkernels.operations.gemm.split_counts import one_by_one
@@ -21,6 +22,7 @@ SPACE = configs_of(
     (128, 256, 32, 8, 16, 2),
 )
 LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
+PLACES = 2 * 24  # bytes of shared memory for a position, of two slices' places
 
 
 def _kernel(config):
@@ -40,9 +42,14 @@ def configs(problem, target):
     if problem.dtype != torch.float32 or problem.precision != "ieee" or target.lacks("cp.async", 80):
         return
     for tile in SPACE:
-        per_sm = 1 if tile["TM"] * tile["TN"] > 64 else 512 // threads_of(tile)  # gemm::Shape::blocks_per_sm
-        for blocks in (per_sm * target.sms, per_sm * target.sms // 2) if target.is_gpu else (5, 2, 20):
+        for blocks in (_held(tile, target), _held(tile, target) // 2) if target.is_gpu else (5, 2, 20):
             yield tile | {"BLOCKS": blocks}
+
+
+def _held(tile, target):
+    """Blocks that the GPU holds."""
+    most = 128 if tile["TM"] * tile["TN"] <= 64 else 255  # registers of a thread: gemm::Shape::blocks_per_sm
+    return max(1, occupancy(target, threads_of(tile), most, _shared_bytes(tile) + PLACES * tile["BL"]).blocks) * target.sms
 
 
 def cut_of(problem, config):

@@ -14,6 +14,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
+from ...analysis.occupancy import occupancy
 from ...config import config_of
 from ...integers import ceil_div
 from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
@@ -37,7 +38,7 @@ TILES = (  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a th
 )
 CHUNK = 4  # floats of 16 bytes
 LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
-OF_WIDE = 255  # registers of a thread, where offsets have 64 bits
+ROOMY = 255  # registers of a thread, where offsets have 64 bits, and on Blackwell, for which ptxas spills at 128
 
 
 class Columns(NamedTuple):
@@ -172,8 +173,9 @@ def configs(problem, target):
     if not _fits(problem, target):
         return
     for block_m, block_n, block_l, num_warps, stages, registers in TILES:
-        registers = OF_WIDE if problem.wide else registers
-        held = target.registers_per_sm // (32 * num_warps * registers) * target.sms
+        registers = ROOMY if problem.wide or target.arch >= 100 else registers
+        shared = stages * block_l * (block_m + block_n) * 4
+        held = max(1, occupancy(target, 32 * num_warps, registers, shared).blocks) * target.sms
         for programs in (held, held // 2):
             numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_L": block_l, "PROGRAMS": programs}
             yield config_of(numbers, num_warps, stages, registers)
