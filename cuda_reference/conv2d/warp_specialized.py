@@ -96,7 +96,7 @@ def launches(problem, config, input, weight, bias, out, taps=None):
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
         (consumers + 1) * 128,
         (*maps, bias, out, geometry, strides, taps or every_tap(problem), parts, arrivals, whole, left, sharers),
-        _shared_bytes(config, across),
+        shared_bytes(config, across),
     )
 
 
@@ -110,7 +110,7 @@ def _map_of_filters(config, filters, across):
     return TensorMap(matrices(filters, across), (rows, DEPTH))
 
 
-def _shared_bytes(config, across):
+def shared_bytes(config, across):
     """Bytes of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
     bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     columns = bn if bm > 64 else bn // consumers

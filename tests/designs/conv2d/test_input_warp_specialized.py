@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from cuda_reference.conv2d.warp_specialized import SPACE
+from cuda_reference.conv2d.warp_specialized import SPACE, shared_bytes
 from cuda_reference.launch import LIBRARY as CUDA
 from tests import gluon_threads
 from tests.harness import DEVICES, available_on, channels_last, first_dim_inside, padded, prepare, random, run_checked
@@ -109,3 +109,9 @@ def test_copies(library):
     assert names("one tap", torch.clone) == [copy, product]  # of the gradient
     for layout in (torch.clone, first_dim_inside, padded):
         assert names("phases", layout) == [copy] * 2 + [product] * 4
+
+
+def test_boxes_of_every_tile_fit_in_shared_memory():
+    """Across C filters are whole boxes of 64. Of one consumer two blocks share an SM, which has 228 KB."""
+    for tile in SPACE:
+        assert (3 - tile["CONSUMERS"]) * (shared_bytes(tile, across=True) + 1024) <= 228 * 1024, tile
