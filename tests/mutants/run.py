@@ -60,6 +60,8 @@ SUITE = (
     "tests/designs/conv2d/test_implicit_gemm.py",
     "tests/designs/conv2d/test_winograd.py",
     "tests/designs/conv2d/test_grouped.py",
+    "tests/designs/conv2d/test_channels_last.py",
+    "tests/designs/conv2d/test_channels_last_cuda.py",
     "tests/designs/conv2d/test_weight_cuda.py",
     "tests/designs/conv2d/test_weight_cuda_cores.py",
     "tests/designs/conv2d/test_weight_cuda_cores_triton.py",
