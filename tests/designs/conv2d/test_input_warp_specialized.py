@@ -64,12 +64,11 @@ def check(args, options, tile=(64, 128, 4), seed=0, **changes):
     assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
 
 
-@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("layout, how", [(channels_last, {}), (torch.clone, {"tile": (128, 64, 4), "wide": True})])
 @pytest.mark.parametrize("name", CASES)
-def test_sizes_in_gluon(name, layout):
-    args, options = operands(name, layout)
-    check(args, options)
-    check(args, options, tile=(128, 64, 4), wide=True)
+def test_sizes_in_gluon(name, layout, how):
+    """Consumers side by side, and one above the other."""
+    check(*operands(name, layout), **how)
 
 
 @pytest.mark.parametrize("layout", (channels_last, torch.clone))
