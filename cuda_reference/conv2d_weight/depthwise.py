@@ -17,6 +17,7 @@ from ..launch import Source, config_of
 from .parts.operands import arguments
 
 THREADS, DOWN, QUAD = 128, 7, 4
+PER_SM, REGISTERS = 3, 168  # blocks, and what a thread may then have; of doubles 2
 MOST_SUMS = 50  # of a thread, with which ptxas keeps its patch in registers
 _KERNEL = "conv2d_weight::depthwise<{T}, {R}, {S}, {STEP_H}, {STEP_W}, {ACROSS}, {LANES}, {WIDTH}, {SHIFT}>"
 
@@ -32,7 +33,7 @@ def configs(problem, target):
         for width in widths:
             lanes = channels // width if inside else 1
             at_once = THREADS // lanes
-            for splits in splits_of(problem, target, lanes * width, (DOWN, across), at_once, per_sm=3 if across > QUAD else 4):
+            for splits in splits_of(problem, target, lanes * width, (DOWN, across), at_once, PER_SM):
                 yield config_of(ACROSS=across, LANES=lanes, WIDTH=width, SPLITS=splits)
 
 
@@ -65,8 +66,7 @@ def launches(problem, config, input, grad_output, out):
 
 def work(problem, config, target):
     across, lanes, width, splits = (config[name] for name in ("ACROSS", "LANES", "WIDTH", "SPLITS"))
-    registers = 168 if across > QUAD else 128
-    given = lanes * width, (DOWN, across), THREADS // lanes, splits, THREADS, registers
+    given = lanes * width, (DOWN, across), THREADS // lanes, splits, THREADS, REGISTERS
     return work_of(problem, *given), *added(problem, splits)
 
 

@@ -33,6 +33,7 @@ from ..operations.conv2d_weight.patches import (
 
 MOST_SUMS = 50  # of a lane
 MOST_DOWN = 8
+PER_SM = 12  # warps, with the registers that they need
 MOST_UNROLLED = 800  # multiply-adds of a patch: Triton compiles twice as many for a minute
 
 
@@ -155,7 +156,7 @@ def configs(problem, target):
     widths = [width for width in (4, 2, 1) if width == 1 or (inside and r * s * width <= MOST_SUMS)]
     for columns, width, warps in itertools.product(across[:2], widths, (4, 1)):
         down, block = rows_of_patch(problem, columns), max(1, target.warp_size * warps * width // lanes)
-        for splits in splits_of(problem, target, lanes, (down, columns), block, per_sm=16 // warps):
+        for splits in splits_of(problem, target, lanes, (down, columns), block, PER_SM // warps):
             yield _config(block, lanes, down, columns, splits, warps)
 
 

@@ -56,15 +56,17 @@ def configs(library, args, options):
 
 
 def check(library, args, options):
-    for config in configs(library, args, options):
+    """The first and the last config: long and short vectors, narrow and wide patches."""
+    first, *_, last = configs(library, args, options)
+    for config in (first, last):
         run_checked(library, "conv2d_weight", "depthwise", *args, config=config, **options)
 
 
 # Sizes around patches of 4 and 7 columns and 7 and 8 rows, groups of 32 channels, tiles of up to 7 x 7 taps.
 CASES = {
-    "a patch": (1, 4, (7, 4), 1, (3, 3), {"padding": 1}),
+    "a patch": (1, 8, (7, 4), 1, (3, 3), {"padding": 1}),
     "one position more": (2, 5, (8, 5), 1, (3, 3), {"padding": 1}),
-    "quads, inside of the image": (1, 8, (24, 24), 1, (3, 3), {}),
+    "inside of the image": (1, 8, (9, 10), 1, (3, 3), {}),
     "steps": (2, 4, (15, 16), 1, (3, 5), {"padding": (1, 2), "stride": 2}),
     "a step each way": (1, 4, (12, 16), 1, (2, 3), {"stride": (1, 2)}),
     "a chunk of channels and one more": (1, 33, (5, 6), 1, (1, 2), {"padding": 1}),
@@ -92,7 +94,7 @@ def test_sizes(library, name, layout, device):
 def test_layouts(library, layout, device):
     """Also of one operand, where the other's rows or channels are whole vectors."""
     available_on(library, device)
-    case = CASES["quads, inside of the image"]
+    case = CASES["a patch"]
     for around in (torch.clone, channels_last):
         (x, weight, grad), options = operands(case, around, torch.float16, device)
         check(library, (layout(x), weight, grad), options)
@@ -100,17 +102,15 @@ def test_layouts(library, layout, device):
 
 
 @every_library
-@pytest.mark.parametrize("name", ("one position more", "quads, inside of the image", "steps"))
+@pytest.mark.parametrize("name", ("one position more", "steps"))
 @on_devices
 def test_what_is_not_there_is_no_factor(library, name, device):
     """An infinite input next to positions outside of the plane, whose gradients are no zeros to multiply it with."""
     available_on(library, device)
     for layout in (torch.clone, channels_last):
         (x, weight, grad), options = operands(CASES[name], layout, device=device)
-        x[..., -1, -1] = x[..., -1, 0] = math.inf
-        for config in configs(library, (x, weight, grad), options):
-            result, _ = run_checked(library, "conv2d_weight", "depthwise", x, weight, grad, config=config, **options)
-            assert not result.isnan().any()
+        x[0, :, -1, -1] = math.inf
+        check(library, (x, weight, grad), options)
 
 
 def problem_of(n, c, size, per_channel, taps, options, **other):
@@ -151,13 +151,13 @@ def test_which_operands_are_read_by_vectors():
         launch, *_ = cuda.DESIGN.launches(call.problem, config, *call.parts[0])
         return launch.expression.rstrip(">").split(", ")[-3:]
 
-    quads = CASES["quads, inside of the image"]
-    assert kernel(torch.clone, quads)[-1] == "-1", "22 columns"
+    inside = CASES["inside of the image"]
+    assert kernel(torch.clone, inside)[-1] == "-1", "10 columns"
     assert kernel(torch.clone, CASES["a patch"]) == ["1", "1", "3"]
     assert kernel(torch.clone, CASES["a patch"], offset_by_one) == ["1", "1", "-1"]
     assert kernel(torch.clone, CASES["several tiles of taps"])[-1] == "-1"
-    assert kernel(channels_last, quads) == ["8", "4", "-1"]
-    assert kernel(channels_last, quads, offset_by_one) == ["8", "1", "-1"]
+    assert kernel(channels_last, inside) == ["8", "4", "-1"]
+    assert kernel(channels_last, inside, offset_by_one) == ["8", "1", "-1"]
     assert kernel(channels_last, CASES["one position more"]) == ["8", "1", "-1"], "5 channels"
     assert kernel(channels_last, CASES["two filters a channel"]) == ["8", "1", "-1"]
 
@@ -165,7 +165,7 @@ def test_which_operands_are_read_by_vectors():
 @nvcc.needed
 def test_machine_code():
     """Most of the loop is multiply-adds; what a patch loads are vectors; few registers are spilled, outside of its rows."""
-    planes, pixels = "7, 7, 1, 1, 4, 1, 1, 1", "3, 3, 1, 1, 4, 8, 4, -1"
+    planes, pixels = "5, 5, 1, 1, 4, 1, 1, 2", "3, 3, 1, 1, 4, 8, 4, -1"
     kernels = [f"conv2d_weight::depthwise<float, {numbers}>" for numbers in (planes, pixels)]
     codes = sass.read(nvcc.compiled(with_its_own(90), ["conv2d_weight/depthwise.cuh"], kernels).cubin)
     assert len(codes) == 2
@@ -173,7 +173,7 @@ def test_machine_code():
         loop = code.hot_loop()
         assert sass.share(loop, ("FFMA",)) >= least, f"{code.name}: {loop}"
         assert sass.share(loop, sass.LOCAL) < 0.02, f"{code.name}: {loop}"
-        assert sass.count(loop, ("LDG.E.128",)) >= 80, f"{code.name}: {loop}"
+        assert sass.count(loop, ("LDG.E.128",)) >= 30, f"{code.name}: {loop}"
 
 
 @every_library
