@@ -8,7 +8,7 @@ from ..conv2d.work import rewritten
 from .phases import phases
 
 
-def steps(problem, arrange, grad_output, weight, out):
+def steps(problem, arrange, grad_output, weight, bias, out):
     """arrange(problem, weight, filters) is the launch that fills filters (C, K / groups, R, S)."""
     memory_format = torch.channels_last if problem.channels_last else torch.contiguous_format
     shape = (problem.c, problem.k // problem.groups, problem.r, problem.s)
@@ -16,7 +16,7 @@ def steps(problem, arrange, grad_output, weight, out):
     if filters.numel():
         yield arrange(problem, weight, filters)
     for phase in phases(problem):
-        yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
+        yield Call(phase.problem, (phase.operands(grad_output, filters, bias, out),), out)
 
 
 FLIPPED = 256  # elements of a block that flips the filters

@@ -26,11 +26,11 @@ class Phase:
     taps: tuple[slice, slice]  # of the flipped filter
     results: tuple[slice, slice]  # of the gradient's rows and columns
 
-    def operands(self, grad_output, filters, out):
-        """What conv2d's designs take: input, weight, no bias, result."""
+    def operands(self, grad_output, filters, bias, out):
+        """What conv2d's designs take: input, weight, bias, result."""
         if not self.problem.c:  # nothing is read
-            return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], None, out
-        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, out[(WHOLE, WHOLE, *self.results)]
+            return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], bias, out
+        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], bias, out[(WHOLE, WHOLE, *self.results)]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _axis_phases(size, taps, stride, padding, dilation):
 
 @functools.lru_cache(1024)
 def phases(problem):
-    """The Phases of a Conv2dInputProblem, in order: zeros everywhere first, where some phase is reached by no tap."""
+    """The Phases of a Conv2dInputProblem, in order: zeros (or the bias) first, where some phase is reached by no tap."""
     sizes = zip((problem.h, problem.w), (problem.r, problem.s), problem.stride, problem.padding, problem.dilation)
     rows, columns = (list(_axis_phases(*axis)) for axis in sizes)
     found = [_phase(problem, row, column) for row, column in itertools.product(rows, columns)]
