@@ -260,6 +260,8 @@ def pair(argument, value, least):
 
 def per_direction(argument, value, least, count):
     """An int, or one for each of `count` directions, each from `least` to LARGEST_SIZE, as a tuple."""
+    if type(value) is int and least <= value <= LARGEST_SIZE:
+        return (value,) * count
     values = (value,) if isinstance(value, numbers.Integral) else value
     ok = isinstance(values, (tuple, list)) and len(values) in (1, count)
     ok = ok and all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least for v in values)

@@ -5,10 +5,13 @@ image of one column, (N, C, L, 1): designs keep runs of outputs down a column in
 outputs overlap, and products over pixels do not see the difference. volumes.py has conv3d.
 """
 
+import sys
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, NamedTuple
 
 import torch
+from torch.overrides import handle_torch_function, has_torch_function
 
 from .. import validate
 from ..errors import ArgumentError, ShapeError, UnsupportedError
@@ -33,6 +36,10 @@ class View(NamedTuple):
 
 def call(library, name, design, config, **arguments):
     """The user function `name` of the library's package."""
+    traced = [arguments[n] for n in ("input", "weight", "bias") if not isinstance(arguments[n], (torch.Tensor, NoneType))]
+    if has_torch_function(traced):  # torch.fx's, of which no sizes are known
+        function = getattr(sys.modules[library.package], name)
+        return handle_torch_function(function, traced, **arguments, design=design, config=config)
     view = VIEWS[name]
     given, restored = view.given(**arguments)
     try:
@@ -50,19 +57,17 @@ def viewed(op, args, kwargs):
 
 
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
-    images, steps = _columns(input=input, weight=weight, out=out), _down_a_column(stride=stride, dilation=dilation)
-    if not isinstance(padding, str):
-        padding = _down_a_column(padding=padding)["padding"]
+    input, weight, out = _columns(input, weight, out)
     given = {
-        "input": images["input"],
-        "weight": images["weight"],
+        "input": input,
+        "weight": weight,
         "bias": bias,
-        "stride": steps["stride"],
-        "padding": padding,
-        "dilation": steps["dilation"],
+        "stride": _down("stride", stride),
+        "padding": padding if isinstance(padding, str) else _down("padding", padding),
+        "dilation": _down("dilation", dilation),
         "groups": groups,
         "precision": precision,
-        "out": images["out"],
+        "out": out,
     }
     return given, _signal
 
@@ -70,27 +75,31 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
 def conv_transpose1d(
     input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *, precision=None, out=None
 ):
-    images = _columns(input=input, weight=weight, out=out)
-    steps = _down_a_column(stride=stride, padding=padding, output_padding=output_padding, dilation=dilation)
-    return conv_transpose2d(bias=bias, groups=groups, precision=precision, **images, **steps)[0], _signal
+    steps = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+    steps = {name: _down(name, value) for name, value in steps.items()}
+    return _gradient(*_columns(input, weight, out), bias, groups, precision, **steps), _signal
 
 
 def conv_transpose2d(
     input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *, precision=None, out=None
 ):
-    """The gradient of a convolution with respect to its input, where `input` is the gradient of its result."""
     validate.viewable("input", input, (3, 4))
     validate.viewable("weight", weight, (4,))
+    steps = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+    steps = {name: validate.pair(name, value, LEAST[name]) for name, value in steps.items()}
+    return _gradient(input, weight, out, bias, groups, precision, **steps), lambda result: result
+
+
+def _gradient(input, weight, out, bias, groups, precision, stride, padding, output_padding, dilation):
+    """The gradient of a convolution with respect to its input, where `input` is the gradient of its result."""
     *images, c, h, w = input.shape
     if differ(weight.shape[0], c):
         allowed = f"(C, K / groups, R, S) with C = {c}, the input's channels"
         raise ShapeError("weight", f"shape {tuple(weight.shape)}", allowed, "Is it the weight of a convolution? Swap C and K.")
-    given = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
-    stride, padding, more, dilation = (validate.pair(name, value, LEAST[name]) for name, value in given.items())
-    size = [_transposed(*axis) for axis in zip((h, w), weight.shape[2:], stride, padding, more, dilation)]
+    axes = zip((h, w), weight.shape[2:], stride, padding, output_padding, dilation)
     k = weight.shape[1] * (groups if isinstance(groups, int) else 1)  # of other groups the operation says what is wrong
-    given = {
-        "input_size": (*images, k, *size),
+    return {
+        "input_size": (*images, k, *(_transposed(*axis) for axis in axes)),
         "weight": weight,
         "grad_output": input,
         "stride": stride,
@@ -101,7 +110,6 @@ def conv_transpose2d(
         "precision": precision,
         "out": out,
     }
-    return given, lambda result: result
 
 
 def _transposed(size, taps, step, padding, more, apart):
@@ -121,16 +129,18 @@ def _transposed(size, taps, step, padding, more, apart):
     return result
 
 
-def _columns(**tensors):
-    """Signals, and filters of them, as images of one column."""
-    for name, ranks in {"input": (2, 3), "weight": (3,), "out": (2, 3)}.items():
-        if name != "out" or tensors[name] is not None:
-            validate.viewable(name, tensors[name], ranks)
-    return {name: t if t is None else t.unsqueeze(-1) for name, t in tensors.items()}
+def _columns(input, weight, out):
+    """Signals and filters as images of one column."""
+    validate.viewable("input", input, (2, 3))
+    validate.viewable("weight", weight, (3,))
+    if out is not None:
+        out = validate.viewable("out", out, (2, 3)).unsqueeze(-1)
+    return input.unsqueeze(-1), weight.unsqueeze(-1), out
 
 
-def _down_a_column(**steps):
-    return {name: (*validate.per_direction(name, value, LEAST[name], 1), LEAST[name]) for name, value in steps.items()}
+def _down(name, value):
+    """Steps of a signal as those of a column."""
+    return (*validate.per_direction(name, value, LEAST[name], 1), LEAST[name])
 
 
 def _signal(result):
