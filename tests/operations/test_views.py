@@ -15,7 +15,7 @@ from tritonkernels.operations.views import VIEWS
 both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 emulated = short(lambda package: package is cuda_reference)
-WORDS = "depth in channels", "depth in batch", "columns in rows", "rows in depth"
+WAYS = "depth in channels", "depth in batch", "columns in rows", "rows in depth"
 
 # (operation, the input's shape, the weight's, options); each geometry is asymmetric, each axis of its own.
 CALLS = (
@@ -162,17 +162,44 @@ def test_mistakes_are_typed_errors(package, op, args, options, error, says):
         getattr(package, op)(*args, **options)
 
 
+LAST_3D = VOLUME.contiguous(memory_format=torch.channels_last_3d)
+REFUSED = {  # operands whose views would be another convolution's, or would be copies: the words of the way that comes closest
+    "taps in all directions": (VOLUME, (2, 4, 3, 3, 3), {}, "filter of 3 x 3 x 3 is no conv2d"),
+    "several outputs along the depth": (VOLUME, (2, 4, 3, 2, 2), {}, "depth in channels: it needs a filter that spans"),
+    "padding of a filter that spans the depth": (
+        VOLUME,
+        (2, 4, 5, 2, 2),
+        {"padding": (1, 0, 0), "stride": 9},
+        "depth in channels: it",
+    ),
+    "images apart": (VOLUME, (2, 4, 1, 3, 3), {}, "depth in batch: the strides of input allow no such view"),
+    "padding of depth": (LAST_3D, (2, 4, 1, 3, 3), {"padding": 1}, "depth in batch: it needs"),
+    "rows with a stride": (VOLUME, (2, 4, 3, 2, 1), {"stride": (1, 2, 1)}, "columns in rows: it needs"),
+    "columns with a stride": (VOLUME, (2, 4, 3, 2, 1), {"stride": (1, 1, 2)}, "columns in rows: it needs"),
+    "padding of columns": (VOLUME, (2, 4, 3, 2, 1), {"padding": (0, 0, 1)}, "columns in rows: it needs"),
+    "slices with a stride": (VOLUME, (2, 4, 3, 1, 2), {"stride": (2, 1, 1)}, "rows in depth: it needs"),
+    "more rows below": (VOLUME, (2, 4, 3, 2, 1), {"padding": "same"}, "columns in rows: it needs .*even padding"),
+    "more slices behind": (VOLUME, (2, 4, 2, 1, 3), {"padding": "same"}, "rows in depth: it needs .*even padding"),
+    "columns between the rows": (VOLUME[..., ::2], (2, 4, 3, 2, 1), {}, "columns in rows: the strides of input allow"),
+}
+
+
 @both_packages
-def test_what_is_no_conv2d_says_why_and_names_torchs(package):
-    with pytest.raises(UnsupportedError, match=r"filter of 3 x 3 x 3 .*torch\.nn\.functional\.conv3d") as caught:
-        package.conv3d(VOLUME, torch.zeros(2, 4, 3, 3, 3))
-    assert tuple(caught.value.refusals) == WORDS
-    with pytest.raises(UnsupportedError, match="depth in batch: the strides of input allow no such view"):
-        package.conv3d(VOLUME, torch.zeros(2, 4, 1, 3, 3))
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_conv2d_is_refused_in_the_name_of_torchs(package, name):
+    input, filters, options, says = REFUSED[name]
+    with pytest.raises(UnsupportedError, match=says) as caught:
+        package.conv3d(input, torch.zeros(filters), **options)
+    assert tuple(caught.value.refusals) == WAYS and "torch.nn.functional.conv3d" in str(caught.value)
+
+
+def test_strides_of_any_operand_may_be_why():
+    filters = torch.zeros(2, 5, 4, 3, 3).transpose(1, 2)
     with pytest.raises(UnsupportedError, match="depth in channels: the strides of weight allow no such view"):
-        package.conv3d(VOLUME, torch.zeros(2, 5, 4, 3, 3).transpose(1, 2))
-    with pytest.raises(UnsupportedError, match=r"columns in rows: it needs .*even padding"):
-        package.conv3d(VOLUME, torch.zeros(2, 4, 3, 2, 1), padding="same")
+        cuda_reference.conv3d(VOLUME, filters)
+    out = torch.zeros(2, 5, 5, 7, 2).movedim(-1, 1)[..., ::2]
+    with pytest.raises(UnsupportedError, match="columns in rows: the strides of input and out allow"):
+        cuda_reference.conv3d(VOLUME[..., ::2], torch.zeros(2, 4, 1, 2, 1), out=out)
 
 
 @both_packages
