@@ -8,9 +8,9 @@ from torch.nn import functional
 
 import cuda_reference
 import tritonkernels
-from tests.harness import DEVICES, available_on, designs, random, run_checked, short
+from tests.harness import DEVICES, available_on, designs, prepare, random, run_checked, short
 from tritonkernels.errors import ArgumentError, DtypeError, GradientError, OverlapError, ShapeError, UnsupportedError
-from tritonkernels.operations.views import VIEWS
+from tritonkernels.operations.views import VIEWS, viewed
 
 both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -258,6 +258,18 @@ def test_a_design_and_a_precision_reach_the_operation(package):
         package.conv1d(*tensors, **call[3], design="depthwize")
     with pytest.raises(ArgumentError, match=r"^precision: got 'fp8'"):
         package.conv_transpose1d(tensors[0], torch.zeros(4, 3, 3), precision="fp8")
+
+
+@pytest.mark.parametrize("call", CALLS[:2] + CALLS[3:5], ids=lambda call: f"{call[0]} {call[1]}")
+def test_results_are_judged_by_the_operation_s_bound(call):
+    """As tune does, also in TF32, whose bound depends on the operands."""
+    tensors, library = operands(call, torch.float32), cuda_reference.launch.LIBRARY
+    op, args, kwargs = viewed(call[0], tensors, call[3] | {"precision": "tf32"})
+    made = prepare(op, *args, **kwargs)
+    library.run(made)
+    assert library.judge(made, None, None, *args, **kwargs).ok
+    made.result.flatten()[3] += 1
+    assert not library.judge(made, None, None, *args, **kwargs).ok
 
 
 @pytest.mark.parametrize("op", VIEWS)

@@ -53,7 +53,8 @@ def viewed(op, args, kwargs):
     """The call of an operation, or of a view as one of its operation."""
     if op not in VIEWS:
         return op, args, kwargs
-    return VIEWS[op].operation, (), VIEWS[op].given(*args, **kwargs)[0]
+    given = [*VIEWS[op].given(*args, **kwargs)[0].items()]
+    return VIEWS[op].operation, tuple(value for _, value in given[:3]), dict(given[3:])  # operands first, as bounds take them
 
 
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, precision=None, out=None):
