@@ -6,7 +6,7 @@ simt/, which runs every thread. Both are built on first use and cached (build.py
 
 from typing import Any
 
-from tritonkernels.annotations import Config, OperationName
+from tritonkernels.annotations import Config, OperationName, ViewName
 from tritonkernels.choice import tuner
 from tritonkernels.design import Design, Designs
 from tritonkernels.report import Report
@@ -21,13 +21,18 @@ from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
 from .matmul import matmul
+from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
 __all__ = [
     "configs",
+    "conv1d",
     "conv2d",
     "conv2d_bias",
     "conv2d_input",
     "conv2d_weight",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "designs",
     "doctor",
     "explain",
@@ -42,20 +47,24 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def designs(op: OperationName) -> Designs:
+def designs(op: OperationName | ViewName) -> Designs:
     """The Designs of an operation, simplest first; see tritonkernels.designs."""
     return LIBRARY.designs(op)
 
 
 def configs(
-    op: OperationName, *args: Any, design: Design | str | None = None, target: Target | str | None = None, **kwargs: Any
+    op: OperationName | ViewName,
+    *args: Any,
+    design: Design | str | None = None,
+    target: Target | str | None = None,
+    **kwargs: Any,
 ) -> list[dict[str, Any]]:
     """The configs that `op(*args, **kwargs, config=...)` accepts, its default first; see tritonkernels.configs."""
     return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
 
 
 def explain(
-    op: OperationName,
+    op: OperationName | ViewName,
     *args: Any,
     design: Design | str | None = None,
     config: Config | None = None,
@@ -66,7 +75,7 @@ def explain(
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 
 
-def tune(op: OperationName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
+def tune(op: OperationName | ViewName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
     """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest; see tritonkernels.tune."""
     return tuner.tune(LIBRARY, op, args, kwargs, budget)
 

@@ -6,13 +6,14 @@ from torch import Tensor
 from torch.nn import Module
 
 from tritonkernels.annotations import Float32MatmulPrecision
-from tritonkernels.nn import modules, swap
+from tritonkernels.nn import convolutions, modules, swap
 from tritonkernels.nn.swap import Swaps
 
 from .conv2d import conv2d
 from .matmul import matmul
+from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
-__all__ = ["Conv2d", "Linear", "replace", "restore"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Linear", "replace", "restore"]
 
 
 class Linear(modules.Linear):
@@ -21,10 +22,37 @@ class Linear(modules.Linear):
     function = staticmethod(matmul)
 
 
-class Conv2d(modules.Conv2d):
+class Conv1d(convolutions.Conv1d):
+    """tritonkernels.nn.Conv1d, computed by the CUDA designs."""
+
+    function = staticmethod(conv1d)
+
+
+class Conv2d(convolutions.Conv2d):
     """tritonkernels.nn.Conv2d, computed by the CUDA designs."""
 
     function = staticmethod(conv2d)
+
+
+class Conv3d(convolutions.Conv3d):
+    """tritonkernels.nn.Conv3d, computed by the CUDA designs."""
+
+    function = staticmethod(conv3d)
+
+
+class ConvTranspose1d(convolutions.ConvTranspose1d):
+    """tritonkernels.nn.ConvTranspose1d, computed by the CUDA designs."""
+
+    function = staticmethod(conv_transpose1d)
+
+
+class ConvTranspose2d(convolutions.ConvTranspose2d):
+    """tritonkernels.nn.ConvTranspose2d, computed by the CUDA designs."""
+
+    function = staticmethod(conv_transpose2d)
+
+
+SWAPPED = Linear, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 
 
 def replace(
@@ -36,9 +64,9 @@ def replace(
     budget: float = 60.0,
 ) -> Swaps:
     """tritonkernels.nn.replace, with the classes of this package."""
-    return swap.swap(model, (Linear, Conv2d), precision, only_where_faster, inputs, budget)
+    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget)
 
 
 def restore(model: Module) -> list[str]:
     """tritonkernels.nn.restore, for the classes of this package."""
-    return swap.restore(model, (Linear, Conv2d))
+    return swap.restore(model, (*SWAPPED, Conv3d))

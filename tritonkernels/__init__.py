@@ -2,6 +2,7 @@
 
     gemm, gemv, conv2d, matmul    the operations, on torch tensors
     conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
+    conv1d, conv3d, conv_transpose1d, conv_transpose2d    calls of these on views of the operands
     designs(op)                   the designs of an operation, simplest first
     configs(op, *args)            the legal configs of the design that a call uses, the one that it uses first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
@@ -16,7 +17,7 @@ subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.
 import importlib
 from typing import TYPE_CHECKING, Any, get_args
 
-from .annotations import Config, OperationName
+from .annotations import Config, OperationName, ViewName
 from .choice import tuner
 from .conv2d import conv2d
 from .conv2d_bias import conv2d_bias
@@ -30,6 +31,7 @@ from .launch import LIBRARY
 from .matmul import matmul
 from .report import Report
 from .target import Target
+from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
 if TYPE_CHECKING:
     from . import nn as nn
@@ -39,10 +41,14 @@ OPS: tuple[OperationName, ...] = get_args(OperationName)
 __all__ = [
     "OPS",
     "configs",
+    "conv1d",
     "conv2d",
     "conv2d_bias",
     "conv2d_input",
     "conv2d_weight",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "designs",
     "doctor",
     "explain",
@@ -65,13 +71,20 @@ if not TYPE_CHECKING:  # a type checker would take every name for an attribute
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def designs(op: OperationName) -> Designs:
-    """The Designs of an operation (one of OPS), simplest first; each has a name, a summary and what it mirrors."""
+def designs(op: OperationName | ViewName) -> Designs:
+    """The Designs of an operation, simplest first; each has a name, a summary and what it mirrors.
+
+    `op` is one of OPS, or a function that is one of their calls on views: "conv1d" and the like.
+    """
     return LIBRARY.designs(op)
 
 
 def configs(
-    op: OperationName, *args: Any, design: Design | str | None = None, target: Target | str | None = None, **kwargs: Any
+    op: OperationName | ViewName,
+    *args: Any,
+    design: Design | str | None = None,
+    target: Target | str | None = None,
+    **kwargs: Any,
 ) -> list[dict[str, Any]]:
     """The configs that `op(*args, **kwargs, config=...)` accepts, as dicts; first the one that it uses by default.
 
@@ -85,7 +98,7 @@ def configs(
 
 
 def explain(
-    op: OperationName,
+    op: OperationName | ViewName,
     *args: Any,
     design: Design | str | None = None,
     config: Config | None = None,
@@ -100,7 +113,7 @@ def explain(
     return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
 
 
-def tune(op: OperationName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
+def tune(op: OperationName | ViewName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:
     """Time the designs' configs for `op(*args, **kwargs)` on this GPU, and keep the fastest in the tuned table, as a Report.
 
     budget  seconds, builds included. These are made first, in processes that end before anything is timed

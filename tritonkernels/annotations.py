@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 OperationName = Literal["gemm", "gemv", "conv2d", "conv2d_input", "conv2d_weight", "conv2d_bias", "matmul"]
+ViewName = Literal["conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d"]
 
 # The precisions of float32 operands, which modules take, and with those of all other dtypes.
 Float32MatmulPrecision = Literal["ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9", "torch"]
@@ -21,6 +22,7 @@ Activation = Literal["relu", "gelu", "silu"]
 
 Size = tuple[int, ...] | list[int]
 Pair = int | tuple[int, ...] | list[int]
+Steps = Pair  # one, or one for each direction
 Padding = Pair | Literal["valid", "same"]
 
 

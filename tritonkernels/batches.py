@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from .problem import is_known
+from .problem import holds, is_known
 
 
 def uniform_batches(*tensors):
@@ -28,7 +28,9 @@ def uniform_batches(*tensors):
 
 
 def merges(t, dim):
-    return t.shape[dim] == 1 or t.shape[dim + 1] == 1 or t.stride(dim) == t.stride(dim + 1) * t.shape[dim + 1]
+    """Whether a dimension and the next one can become one without moving data."""
+    outer, inner = t.shape[dim : dim + 2]
+    return holds(outer == 1) or holds(inner == 1) or holds(t.stride(dim) == t.stride(dim + 1) * inner)
 
 
 def _merge(t):

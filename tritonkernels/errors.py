@@ -27,6 +27,15 @@ class ArgumentError(TritonKernelsError, ValueError):
         self._table = {"argument": argument, "got": str(got), "allowed": str(allowed), "what to do": remedy}
         super().__init__(f"{argument}: got {got}; allowed: {allowed}. {remedy}")
 
+    def reworded(self, words: Mapping[str, str]) -> "ArgumentError":
+        """The same error, with other words for what its text has."""
+        texts = []
+        for text in self._table.values():
+            for ours, theirs in words.items():
+                text = text.replace(ours, theirs)
+            texts.append(text)
+        return type(self)(*texts)
+
     def _repr_html_(self) -> str:
         return as_html(self._table)
 

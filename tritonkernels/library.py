@@ -22,6 +22,7 @@ from .choice.table import USER, UserTable
 from .design import Designs, as_dict, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
+from .operations.views import VIEWS, viewed
 from .plans import WATCH, Plans, key_of, on_device
 from .report import Report
 from .target import Target
@@ -61,7 +62,7 @@ class Library:
 
     def _served(self, op):
         if op not in self.served:
-            raise validate.out_of_choices("op", op, tuple(sorted(self.served)))
+            raise validate.out_of_choices("op", op, tuple(sorted((*self.served, *VIEWS))))
         return self.served[op]
 
     def names(self, op) -> tuple[str, ...]:
@@ -69,7 +70,8 @@ class Library:
         return tuple(rung.name for rung in self.operation(op).rungs(self.package))
 
     def designs(self, op) -> Designs:
-        """The operation's designs, simplest first; each is in the file of its name."""
+        """The operation's designs, simplest first; each is in the file of its name. Of a view, those of its operation."""
+        op = VIEWS[op].operation if op in VIEWS else op
         served = self._served(op)  # rejects an unknown operation
         if op not in self._designs:
             self.get_ready()
@@ -265,6 +267,7 @@ class Library:
 
     def _prepared(self, op, args, kwargs, target):
         """(the Call of a user's arguments, the Target: the one named, else that of the tensors' device)."""
+        op, args, kwargs = viewed(op, args, kwargs)
         call = self.operation(op).prepare(*args, **kwargs)
         if target is None:
             self.runs_on(call.result)

@@ -51,7 +51,7 @@ def is_known(size):
 
 def holds(condition):
     """A condition on sizes; False where only data decides, as in torch.compile: the call itself asks again, with numbers."""
-    if isinstance(condition, bool):
+    if isinstance(condition, bool) and not torch.compiler.is_compiling():  # which takes a symbol for a bool, too
         return condition
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
 

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from .errors import ArgumentError, DeviceError, DtypeError, GradientError, OverlapError, ShapeError
-from .problem import address, differ, dtype_name, holds, is_known
+from .problem import FLOAT_PRECISION, address, differ, dtype_name, holds, is_known
 
 LARGEST_SIZE = 2**31 - 2**16  # loop counters are 32-bit and run up to a tile past the end
 NEW_OUT = "Pass such a tensor, or no out: then the result is a new one."
@@ -45,6 +45,13 @@ def tensor(argument, value, *, dtypes, ranks, like=None, elsewhere=None):
         if value.dtype != other.dtype:
             raise DtypeError(argument, value.dtype, f"{other.dtype}, the dtype of {name}", f"Call .to({name}.dtype).")
     return value.resolve_neg()  # kernels would read a lazily negated view (a conjugate's imaginary part) with the wrong sign
+
+
+def viewable(argument, value, ranks):
+    """A tensor of an allowed rank, of which views can be taken; the operation that gets these checks all else."""
+    if not (isinstance(value, torch.Tensor) and value.ndim in ranks and value.layout == torch.strided and not value.is_nested):
+        tensor(argument, value, dtypes=tuple(FLOAT_PRECISION), ranks=ranks)
+    return value
 
 
 def dense(argument, value):
@@ -248,13 +255,26 @@ class _Addresses:
 
 def pair(argument, value, least):
     """An int or a pair of ints, each from `least` to LARGEST_SIZE, as a pair."""
-    values = (value, value) if isinstance(value, numbers.Integral) else value
-    ok = isinstance(values, (tuple, list)) and len(values) in (1, 2)
+    return per_direction(argument, value, least, 2)
+
+
+def per_direction(argument, value, least, count):
+    """An int, or one for each of `count` directions, each from `least` to LARGEST_SIZE, as a tuple."""
+    if type(value) is int and least <= value <= LARGEST_SIZE:
+        return (value,) * count
+    values = (value,) if isinstance(value, numbers.Integral) else value
+    ok = isinstance(values, (tuple, list)) and len(values) in (1, count)
     ok = ok and all(isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= least for v in values)
     if not ok or isinstance(value, bool) or any(map(is_too_large, values)):
-        allowed = f"an int or a pair of ints, each at least {least} and at most {LARGEST_SIZE}"
-        raise ArgumentError(argument, shown(value), allowed, "Pass one for both directions.")
-    return (int(values[0]), int(values[-1]))
+        several, remedy = {
+            1: ("a tuple of one", "Pass an int."),
+            2: ("a pair of ints", "Pass one for both directions."),
+            3: ("three ints", "Pass one for all directions."),
+        }[count]
+        raise ArgumentError(
+            argument, shown(value), f"an int or {several}, each at least {least} and at most {LARGEST_SIZE}", remedy
+        )
+    return tuple(map(int, values)) * (count // len(values))
 
 
 def broadcast_shape(left, left_shape, right, right_shape):

@@ -24,6 +24,7 @@ def conv2d_input(
     dilation: Pair = 1,
     groups: int = 1,
     *,
+    bias: Tensor | None = None,
     precision: Conv2dPrecision | None = None,
     out: Tensor | None = None,
     design: Design | str | None = None,
@@ -40,6 +41,7 @@ def conv2d_input(
         padding=padding,
         dilation=dilation,
         groups=groups,
+        bias=bias,
         precision=precision,
         out=out,
     )

@@ -41,6 +41,8 @@ z = tk.gemm(x, weight.detach().t(), out=torch.empty(8, 16, device=device))
 | `mv`, `addmv` | `gemv(a, x)`, `gemv(a, x, y, alpha=, beta=)` |
 | `nn.functional.conv2d` | `conv2d`, with the same arguments |
 | `nn.grad.conv2d_input`, `conv2d_weight` | `conv2d_input`, `conv2d_weight`, with the same arguments |
+| `nn.functional.conv1d`, `conv_transpose1d`, `conv_transpose2d` | the same names, with the same arguments |
+| `nn.functional.conv3d` | `conv3d`, where it is [a conv2d of views](conv2d.md#signals-volumes-and-transposed-convolutions) |
 
 torch's own samples of these operators (`op_db`) are in the tests. A type that an operation does not have (complex numbers, wide
 integers) is a typed error, as is every other mistake. Products of 8-bit integers are int32 here, where torch's wrap at 8 bits.
@@ -75,6 +77,10 @@ of biases) it is a loop of calls, and a warning says so once.
   change results when the graph changes.
 
 A mistake is the same typed error, at the time of the trace. Sizes that only data decides torch checks when the program runs.
+
+**Views.** `conv1d`, `conv3d`, `conv_transpose1d` and `conv_transpose2d` have no operator of their own: torch sees views, which
+move no data, and the operator of `conv2d` or `conv2d_input`. All that the table says of these holds. A mistake in a rank or a
+number ends a trace with torch's error, which quotes the line of ours. `torch.fx` sees one function.
 
 **Memory format.** `conv2d` answers channels_last in channels_last, and so do its gradients. Other results are contiguous. Any
 strides are taken as they are, without a copy.

@@ -8,6 +8,8 @@ import unittest
 import pytest
 import torch
 
+from tritonkernels.operations.views import VIEWS
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 BYTES = (torch.int8, torch.uint8)
 
@@ -35,6 +37,7 @@ CALLS = {
 }
 TAKEN = {name: (*FLOATS, *BYTES) for name in CALLS} | dict.fromkeys(("mv", "addmv", "nn.functional.conv2d"), FLOATS)
 VARIANTS = ("", "decomposed")  # without those that have more of the same sizes, for torch.compile's templates
+VIEWED = tuple(f"nn.functional.{op}" for op in VIEWS)  # tests/operations/test_views.py
 every_name = pytest.mark.parametrize("name", CALLS)
 
 
@@ -54,7 +57,9 @@ def op_db():
         patch.setitem(sys.modules, "expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
         patch.setattr(torch.backends, "disable_global_flags", lambda: None)
         from torch.testing._internal.common_methods_invocations import op_db
-    return {name: [info for info in op_db if info.name == name and info.variant_test_name in VARIANTS] for name in CALLS}
+    return {
+        name: [info for info in op_db if info.name == name and info.variant_test_name in VARIANTS] for name in (*CALLS, *VIEWED)
+    }
 
 
 def samples(name, device, dtype, requires_grad=False):

@@ -73,9 +73,9 @@ SAMPLES = {
     ),
     "conv2d_input": Sample(
         "conv2d_input",
-        (FILTERS, (2, 3, 5, 5)),
-        lambda package, w, g: package.conv2d_input(IMAGE, w, g, padding=1),
-        lambda w, g: torch.nn.grad.conv2d_input(IMAGE, w, g, padding=1),
+        (FILTERS, (2, 3, 5, 5), (2,)),
+        lambda package, w, g, b: package.conv2d_input(IMAGE, w, g, padding=1, bias=b),
+        lambda w, g, b: torch.nn.grad.conv2d_input(IMAGE, w, g, padding=1) + b[:, None, None],
     ),
     "conv2d_weight": Sample(
         "conv2d_weight",

@@ -58,8 +58,8 @@ def _conv2d(package, x, weight, bias=None, **options):
     return package.conv2d(x, weight, bias, padding=1, **options)
 
 
-def _input(package, weight, grad, groups=1):
-    return package.conv2d_input((4, 8, 6, 6), weight, grad, padding=1, groups=groups)
+def _input(package, weight, grad, bias, groups=1):
+    return package.conv2d_input((4, 8, 6, 6), weight, grad, padding=1, groups=groups, bias=bias)
 
 
 def _weight(package, x, grad, groups=1):
@@ -128,10 +128,12 @@ CASES = {
         functools.partial(_conv2d, groups=2), ((4, 8, 6, 6), (4, 4, 3, 3)), ((1, 1), (0, 0)), None, mesh=(2, 2)
     ),
     "conv2d, pixels": Case(_conv2d, CONV, (2, None, None), None),
-    "conv2d_input, batch": Case(_input, (CONV[1], (4, 4, 6, 6)), (None, 0), 0),
-    "conv2d_input, input channels": Case(_input, (CONV[1], (4, 4, 6, 6)), (1, None), 1),
-    "conv2d_input, output channels": Case(_input, (CONV[1], (4, 4, 6, 6)), (0, 1), "sum"),
-    "conv2d_input, groups": Case(functools.partial(_input, groups=4), (GROUPS[1], (4, 4, 6, 6)), (0, 1), 1, own_groups=True),
+    "conv2d_input, batch": Case(_input, (CONV[1], (4, 4, 6, 6), (8,)), (None, 0, None), 0),
+    "conv2d_input, input channels": Case(_input, (CONV[1], (4, 4, 6, 6), (8,)), (1, None, 0), 1),
+    "conv2d_input, output channels": Case(_input, (CONV[1], (4, 4, 6, 6), (8,)), (0, 1, None), "sum"),
+    "conv2d_input, groups": Case(
+        functools.partial(_input, groups=4), (GROUPS[1], (4, 4, 6, 6), (8,)), (0, 1, 0), 1, own_groups=True
+    ),
     "conv2d_weight, batch": Case(_weight, (CONV[0], (4, 4, 6, 6)), (0, 0), "sum"),
     "conv2d_weight, input channels": Case(_weight, (CONV[0], (4, 4, 6, 6)), (1, None), 1),
     "conv2d_weight, output channels": Case(_weight, (CONV[0], (4, 4, 6, 6)), (None, 1), 0),

@@ -15,9 +15,23 @@ from tests.torch_ops.samples import on_devices
 from tritonkernels.errors import ArgumentError, DtypeError
 
 both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
-KINDS = ("Linear", "Conv2d")
-SMALL = {"Linear": (6, 5), "Conv2d": (4, 6, 3)}
-INPUTS = {"Linear": (3, 6), "Conv2d": (2, 4, 6, 5)}
+SMALL = {
+    "Linear": (6, 5),
+    "Conv1d": (8, 6, 3),
+    "Conv2d": (4, 6, 3),
+    "Conv3d": (4, 6, (2, 3, 3), (2, 1, 1)),
+    "ConvTranspose1d": (8, 6, 5, 2),
+    "ConvTranspose2d": (4, 6, 3, 2),
+}
+INPUTS = {
+    "Linear": (3, 6),
+    "Conv1d": (2, 8, 9),
+    "Conv2d": (2, 4, 6, 5),
+    "Conv3d": (2, 4, 2, 6, 5),
+    "ConvTranspose1d": (2, 8, 9),
+    "ConvTranspose2d": (2, 4, 3, 4),
+}
+KINDS = tuple(SMALL)
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-5, torch.float16: 1e-2}
 
 

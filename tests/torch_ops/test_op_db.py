@@ -5,10 +5,10 @@ import torch
 
 import cuda_reference
 from tests.harness import available_on, prepare, short
-from tests.torch_ops.op_db import BYTES, CALLS, TAKEN, every_float, every_name, every_type, op_db, run, samples
+from tests.torch_ops.op_db import BYTES, CALLS, TAKEN, VIEWED, every_float, every_name, every_type, op_db, run, samples
 from tests.torch_ops.samples import LIBRARIES, both_packages, on_devices
 from tritonkernels import numerics
-from tritonkernels.errors import DtypeError, TritonKernelsError
+from tritonkernels.errors import DtypeError, TritonKernelsError, UnsupportedError
 
 GRADIENT_TOLERANCES = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-5, torch.float64: 1e-12}
 QUICK = (torch.float16, torch.float32, torch.int8)
@@ -83,3 +83,30 @@ def test_error_inputs_are_typed_errors(package, device):
     for name, sample in errors:
         with pytest.raises(TritonKernelsError):
             run(package, name, (sample.input, *sample.args), sample.kwargs)
+
+
+@pytest.mark.parametrize("name", VIEWED)
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float16, 1e-3), (torch.float32, 1e-5)], ids=str)
+def test_calls_on_views(name, dtype, tolerance):
+    """What is no call on views is refused, never computed wrong."""
+    computed = []
+    for function, args, kwargs in samples(name, "cpu", dtype):
+        try:
+            result = getattr(cuda_reference, name.split(".")[-1])(*args, **kwargs)
+        except UnsupportedError:
+            assert not name.endswith("conv1d")
+            continue
+        exact = function(*map(in_float64, args), **kwargs)
+        torch.testing.assert_close(result, exact.to(dtype), rtol=tolerance, atol=tolerance)
+        computed.append(exact)
+    assert len(computed) >= (1 if name.endswith("conv3d") else 5)
+
+
+@both_packages
+def test_error_inputs_of_calls_on_views_are_typed_errors(package):
+    infos = [(name.split(".")[-1], info) for name in VIEWED for info in op_db()[name] if info.error_inputs_func]
+    errors = [(op, error.sample_input) for op, info in infos for error in info.error_inputs("cpu")]
+    assert len(errors) >= 10
+    for op, sample in errors:
+        with pytest.raises(TritonKernelsError):
+            getattr(package, op)(sample.input, *sample.args, **sample.kwargs)

@@ -19,6 +19,7 @@ import torch
 
 from .. import numerics, validate
 from ..errors import ArgumentError, BackendError, ShapeError, TuningError
+from ..operations.views import viewed
 from ..plans import on_device
 from ..report import Report
 from . import builds
@@ -39,6 +40,7 @@ TWICE = f"{UNDER_WAY}, twice"
 
 def tune(library, op, args, kwargs, budget=60.0, again=False, tell=lambda tried, of, fastest: None, clock=None) -> Report:
     """See tritonkernels.tune. `again` repeats what an interrupted tuning has tried; tell(...) is called after each trial."""
+    op, args, kwargs = viewed(op, args, kwargs)
     operation = library.operation(op)
     validate.seconds("budget", budget)
     args = [_private(value) for value in args]

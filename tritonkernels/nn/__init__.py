@@ -1,4 +1,4 @@
-"""torch.nn's Linear and Conv2d, computed by this library, and `replace`, which swaps them in a model where they are faster.
+"""torch.nn's Linear and convolutions, computed by this library, and `replace`, which swaps them in a model where it is faster.
 
     from tritonkernels import nn
 
@@ -16,10 +16,12 @@ from torch.nn import Module
 
 from ..annotations import Float32MatmulPrecision
 from . import swap
-from .modules import Conv2d, Linear
+from .convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
+from .modules import Linear
 from .swap import Swaps
 
-__all__ = ["Conv2d", "Linear", "replace", "restore"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Linear", "replace", "restore"]
+SWAPPED = Linear, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d  # not Conv3d: strides decide whether it can be computed
 
 
 def replace(
@@ -30,7 +32,11 @@ def replace(
     *,
     budget: float = 60.0,
 ) -> Swaps:
-    """Swap a model's torch.nn.Linear and torch.nn.Conv2d for this library's, in place, where they are measured to be faster.
+    """Swap a model's torch.nn.Linear and convolutions for this library's, in place, where they are measured to be faster.
+
+    Conv1d, Conv2d, ConvTranspose1d and ConvTranspose2d are swapped; a Conv3d is left, since the strides of its input decide
+    whether it can be computed.
+
 
     precision  of float32 modules, as Linear and Conv2d take it. torch's have the precision that torch's switches say
     only_where_faster  measure each module, ours and torch's in turns: its forward, and its backward if the model is in
@@ -51,9 +57,9 @@ def replace(
     Raises ArgumentError for a precision that no module has, for a budget that is not positive, and for `inputs` that the model
     does not run on; nothing is swapped then.
     """
-    return swap.swap(model, (Linear, Conv2d), precision, only_where_faster, inputs, budget)
+    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget)
 
 
 def restore(model: Module) -> list[str]:
     """Give a model's modules of these classes torch's classes again, in place: undoes replace. Returns their names."""
-    return swap.restore(model, (Linear, Conv2d))
+    return swap.restore(model, (*SWAPPED, Conv3d))

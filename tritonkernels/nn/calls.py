@@ -90,8 +90,8 @@ def calls_of(model, kinds, args, kwargs):
 
     def noting(own, kind):
         def note(module, args, kwargs):
-            (input,) = (*args, *kwargs.values())
-            own.append(call_of(kind, module, input))
+            input, *others = (*args, *kwargs.values())
+            own.append("called with more than an input" if others else call_of(kind, module, input))
 
         return note
 

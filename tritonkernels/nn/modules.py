@@ -2,21 +2,18 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.fx import Proxy
-from torch.nn import functional
 
 from .. import validate
-from ..annotations import Float32Conv2dPrecision, Float32MatmulPrecision
-from ..conv2d import CONV2D, conv2d
+from ..annotations import Float32MatmulPrecision
 from ..errors import ArgumentError, ShapeError
 from ..matmul import MATMUL, matmul
 from ..numerics import MODES
 from ..operation import Operation
-from ..operations.conv2d.precision import FP32_PRECISIONS
 from ..operations.matmul.prepare import ACCEPTS
 
 Own = TypeVar("Own", bound="OwnModule")
@@ -116,43 +113,3 @@ class Linear(OwnModule, torch.nn.Linear):
         if batch is not input:
             return result.unflatten(0, batch.shape[:-1])[0]
         return result.unflatten(0, input.shape[:-1]) if input.ndim > 2 else result
-
-
-class Conv2d(OwnModule, torch.nn.Conv2d):
-    """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before."""
-
-    torchs, operation, precisions = torch.nn.Conv2d, CONV2D, FP32_PRECISIONS
-    function = staticmethod(conv2d)
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | Literal["valid", "same"] = 0,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: Literal["zeros", "reflect", "replicate", "circular"] = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, dilation, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
-        self.precision = self.checked(precision)
-
-    @classmethod
-    def arguments(cls, module: Any, input: Any, precision: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(args, kwargs) of the function."""
-        padding = module.padding
-        if module.padding_mode != "zeros":
-            input, padding = functional.pad(input, module._reversed_padding_repeated_twice, module.padding_mode), 0
-        geometry = {"stride": module.stride, "padding": padding, "dilation": module.dilation, "groups": module.groups}
-        return (input, module.weight), geometry | cls.options(module, precision)
-
-    def forward(self, input: Tensor) -> Tensor:
-        args, kwargs = self.arguments(self, input, self.precision)
-        return self.function(*args, **kwargs)

@@ -30,7 +30,7 @@ class Swap(NamedTuple):
 
 
 class Swaps(list[Swap]):
-    """The Swap of each Linear and Conv2d of a model, in its order; a table where it is printed, in a notebook too."""
+    """The Swap of each module of these kinds in a model, in its order; a table where it is printed, in a notebook too."""
 
     whole: Swap | None = None  # of the whole model, if it was timed; the table's last row
 

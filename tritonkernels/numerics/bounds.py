@@ -116,9 +116,9 @@ def _through(transform, problem, exact, input, weight, bias=None, *args, **kwarg
     return scale, bound, spread(infinite[0], ones[1]) + spread(ones[0], infinite[1]) > 0
 
 
-def _through_of_gradient(transform, problem, exact, input_size, weight, grad_output, *args, **kwargs):
+def _through_of_gradient(transform, problem, exact, input_size, weight, grad_output, *args, bias=None, **kwargs):
     """The same for conv2d_input, which is a convolution of grad_output with the flipped filter, of stride 1."""
     filters = weight.unflatten(0, (problem.groups, problem.k // problem.groups)).transpose(1, 2).flatten(0, 1).flip(-2, -1)
     margins = tuple(taps - 1 - margin for taps, margin in zip((problem.r, problem.s), problem.padding))
     sizes = {"c": problem.k, "k": problem.c, "h": problem.p, "w": problem.q, "p": problem.h, "q": problem.w}
-    return _through(transform, dataclasses.replace(problem, **sizes, padding=margins), exact, grad_output, filters)
+    return _through(transform, dataclasses.replace(problem, **sizes, padding=margins), exact, grad_output, filters, bias)

@@ -128,8 +128,9 @@ def _gradient(grad_output, variable, forward):
         return torch.autograd.grad(forward(variable.requires_grad_()), variable, grad_output)[0]
 
 
-def _conv2d_input(input_size, weight, grad_output, *args, **kwargs):
-    return _gradient(grad_output, weight.new_zeros(input_size), lambda input: _conv2d(input, weight, None, *args, **kwargs))
+def _conv2d_input(input_size, weight, grad_output, *args, bias=None, **kwargs):
+    out = _gradient(grad_output, weight.new_zeros(input_size), lambda input: _conv2d(input, weight, None, *args, **kwargs))
+    return out if bias is None else out + bias[:, None, None]
 
 
 def _conv2d_weight(input, weight_size, grad_output, *args, **kwargs):

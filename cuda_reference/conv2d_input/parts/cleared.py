@@ -1,4 +1,4 @@
-"""The launch that fills the gradient with zeros."""
+"""The launch that fills the gradient with zeros, or with a bias."""
 
 from tritonkernels.operations.conv2d_input.as_conv2d import is_dense
 
@@ -12,7 +12,7 @@ SOURCES = {
 }
 
 
-def clear(problem, out):
-    source, blocks = SOURCES[is_dense(out)][problem.dtype], ceil_div(out.numel(), THREADS * EACH)
-    arguments = out, out.numel(), *out.shape[1:], out.stride()
+def clear(problem, bias, out):
+    source, blocks = SOURCES[bias is None and is_dense(out)][problem.dtype], ceil_div(out.numel(), THREADS * EACH)
+    arguments = bias, 0 if bias is None else bias.stride(0), out, out.numel(), *out.shape[1:], out.stride()
     return CudaLaunch(source, source.expressions[0], (blocks,), (THREADS, 1, 1), arguments)

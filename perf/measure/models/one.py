@@ -18,6 +18,7 @@ from tritonkernels import native
 from tritonkernels.choice.clock import GpuClock, flushes_to_hide, sample
 from tritonkernels.errors import TritonKernelsError
 from tritonkernels.launch import LIBRARY
+from tritonkernels.nn import SWAPPED
 
 from .. import baselines, contenders
 from ..turns import in_turns, warm
@@ -25,7 +26,7 @@ from . import kernel_time, zoo
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "tf32": torch.float32}
 PRECISIONS = {"bf16": None, "fp32": "ieee", "tf32": "tf32"}  # of our modules
-KINDS = (torch.nn.Linear, torch.nn.Conv2d)
+KINDS = tuple(kind.torchs for kind in SWAPPED)
 FORWARD, STEP = "forward", "training step"
 GRAPH, EAGER = "graph", "eager"
 CHOSEN = ", where faster"  # after a package's name: with the modules that nn.replace chooses by itself
@@ -47,7 +48,7 @@ class Row:
     dtype: str
     size: str  # of the inputs
     what: str = ""  # FORWARD or STEP; none where the model could not be made
-    layers: int = 0  # Linear and Conv2d
+    layers: int = 0  # that nn.replace swaps
     replaced: dict[str, int] = field(default_factory=dict)  # {package: layers that are ours}
     left: list[str] = field(default_factory=list)  # why others are not
     times: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # {whose: {GRAPH or EAGER: times}}

@@ -230,13 +230,15 @@ def test_its_gradient_is_judged_as_a_convolution(library, device, outputs):
     """With groups and uneven padding: the convolution of grad_output with the flipped filter has the same bound."""
     available_on(library, device)
     weight, grad = random(6, 2, 3, 3, device=device), random(2, 6, 7, 13, device=device)
-    geometry, config = {"padding": (0, 2), "groups": 2}, VARIANTS[outputs]
-    result, right = run_checked(library, "conv2d_input", "winograd", (2, 4, 9, 11), weight, grad, config=config, **geometry)
+    geometry, config, bias = {"padding": (0, 2), "groups": 2}, VARIANTS[outputs], random(4, device=device)
+    result, right = run_checked(
+        library, "conv2d_input", "winograd", (2, 4, 9, 11), weight, grad, bias=bias, config=config, **geometry
+    )
     result[1, 3, 8, 10] += 0.01
-    call = prepare("conv2d_input", (2, 4, 9, 11), weight, grad, out=result, **geometry)
-    wrong = library.judge(call, "winograd", config, (2, 4, 9, 11), weight, grad, **geometry)
+    call = prepare("conv2d_input", (2, 4, 9, 11), weight, grad, bias=bias, out=result, **geometry)
+    wrong = library.judge(call, "winograd", config, (2, 4, 9, 11), weight, grad, bias=bias, **geometry)
     filters = torch.cat([w.transpose(0, 1).flip(2, 3) for w in weight.chunk(2)])
-    call = prepare("conv2d", grad, filters, out=result, padding=(2, 0), groups=2)
-    same = library.judge(call, "winograd", config, grad, filters, padding=(2, 0), groups=2)
+    call = prepare("conv2d", grad, filters, bias, out=result, padding=(2, 0), groups=2)
+    same = library.judge(call, "winograd", config, grad, filters, bias, padding=(2, 0), groups=2)
     assert right.ok and not wrong.ok
     assert (wrong.error, wrong.bound) == pytest.approx((same.error, same.bound), rel=1e-6)

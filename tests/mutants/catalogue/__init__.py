@@ -27,6 +27,7 @@ from tests.mutants.catalogue import (
     shared,
     shared_tiles_cuda,
     swapped_cuda,
+    views,
     warp_rows_cuda,
     weight_gradients,
 )
@@ -53,6 +54,7 @@ PARTS = (
     planes_cuda,
     plans,
     as_torch,
+    views,
     shared,
     machine_code,
     gluon_gemm,

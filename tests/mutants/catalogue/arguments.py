@@ -16,10 +16,12 @@ MUTANTS = [
         TESTS,
         (
             "out over the filter",
-            "memory_format, weight=weight, grad_output=grad_output)",
-            "memory_format, grad_output=grad_output)",
+            '{"weight": weight, "grad_output": grad_output, "bias": bias}',
+            '{"grad_output": grad_output, "bias": bias}',
         ),
-        ("a gradient of another device", ', like=("weight", weight))', ")"),
+        ("out over the bias", ', "bias": bias}', "}"),
+        ("a gradient of another device", 'ranks=(len(input_size),), like=("weight", weight))', "ranks=(len(input_size),))"),
+        ("a bias of another device", 'ranks=(1,), like=("weight", weight))', "ranks=(1,))"),
     ),
     *of(
         "tritonkernels/operations/conv2d_weight/prepare.py",

@@ -31,7 +31,7 @@ def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=
         "input": lambda: ops.conv2d_input(w, g, sizes["input"], **options, memory_format=like["input"]),
         "weight": lambda: ops.conv2d_weight(x, g, sizes["weight"], **options, memory_format=like["weight"]),
         "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
-        "bias": lambda: ops.conv2d_bias(g),
+        "bias": lambda: ops.conv2d_bias(grad),
     }
 
 
@@ -43,7 +43,7 @@ def labels(result, input=None, grad_output=None, groups=1, **_):
         "input": ("n", channels, None, None)[alone:],
         "weight": (filters, within, None, None),
         "grad_output": ("n", filters, None, None)[alone:],
-        "bias": (filters,),
+        "bias": (channels if result == "input" else filters,),
     }
     return found | {"result": found[result]}
 
@@ -89,16 +89,17 @@ def batched_conv2d(ops, size, dims, input, weight, bias, groups, **options):
     return result[:, 0] if alone else result
 
 
-def batched_input(ops, size, dims, input_size, weight, grad_output, groups, **options):
+def batched_input(ops, size, dims, input_size, weight, grad_output, bias, groups, **options):
     g = images(grad_output, dims["grad_output"])
     n, (c, h, w) = g.shape[-4], input_size[-3:]
-    if dims["weight"] is None:
-        result = ops.conv2d_input(weight, g.flatten(0, 1), (size * n, c, h, w), groups=groups, **options)
+    if dims["weight"] is None and dims["bias"] is None:
+        result = ops.conv2d_input(weight, g.flatten(0, 1), (size * n, c, h, w), bias, groups=groups, **options)
         result = result.unflatten(0, (size, -1))
     else:
         at = None if dims["grad_output"] is None else 0
+        bias = bias if bias is None else as_groups(bias, dims["bias"], size, 0)
         operands = as_groups(weight, dims["weight"], size, 0), as_groups(g, at, size, 1)
-        result = ops.conv2d_input(*operands, (n, size * c, h, w), groups=size * groups, **options)
+        result = ops.conv2d_input(*operands, (n, size * c, h, w), bias, groups=size * groups, **options)
         result = result.unflatten(1, (size, -1)).movedim(1, 0)
     return result[:, 0] if len(input_size) == 3 else result
 
@@ -123,19 +124,20 @@ def _rules(arguments, batched, flops, result, addends):
     return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, of_result, addends, settled, asked, switch=switch)
 
 
+OF_BIAS = {"bias": lambda tangent, forms, **_: tangent[:, None, None]}
 CONV2D_RULES = _rules(
     "Tensor input, Tensor weight, Tensor? bias=None",
     batched_conv2d,
     lambda result, input, weight, **_: 2 * result.numel() * math.prod(weight.shape[1:]),
     "grad_output",
-    {"bias": lambda tangent, forms, **_: tangent[:, None, None]},
+    OF_BIAS,
 )
 INPUT_RULES = _rules(
-    "Tensor weight, Tensor grad_output, SymInt[] input_size",
+    "Tensor weight, Tensor grad_output, SymInt[] input_size, Tensor? bias=None",
     batched_input,
     lambda result, grad_output, weight, **_: 2 * grad_output.numel() * math.prod(weight.shape[1:]),
     "input",
-    {},
+    OF_BIAS,
 )
 WEIGHT_RULES = _rules(
     "Tensor input, Tensor grad_output, SymInt[] weight_size",

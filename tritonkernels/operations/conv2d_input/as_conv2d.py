@@ -23,7 +23,7 @@ class Arrange(NamedTuple):
 
     flip   (problem, weight, filters) -> the launch that fills filters (C, K / groups, R, S)
     pack   images or filters -> (the same in channels_last, in whole chunks; the launches that copy them if they are not)
-    clear  (problem, out) -> the launch that fills it with zeros
+    clear  (problem, bias, out) -> the launch that fills it with zeros, or with the bias
     design  the Design that computes the convolutions
     """
 
@@ -33,10 +33,10 @@ class Arrange(NamedTuple):
     design: Any = None
 
 
-def steps(problem, arrange, grad_output, weight, out):
+def steps(problem, arrange, grad_output, weight, bias, out):
     design = arrange.design
     if are_phases_missing(problem) and out.numel():
-        yield arrange.clear(problem, out)
+        yield arrange.clear(problem, bias, out)
     if design.reads_taps:  # packed once for all phases
         grad_output, copies = arrange.pack(grad_output)
         weight, packs = (weight, ()) if lie_along(weight, 1) else arrange.pack(weight)
@@ -49,10 +49,10 @@ def steps(problem, arrange, grad_output, weight, out):
             yield arrange.flip(problem, weight, filters)
     for phase in phases(problem):
         if design.reads_taps:
-            operands, taps = (grad_output, filters, None, phase.results_of(out)), phase.backwards(problem)
+            operands, taps = (grad_output, filters, bias, phase.results_of(out)), phase.backwards(problem)
             yield Call(phase.problem, (operands,), out, {"taps": taps})
         else:
-            yield Call(phase.problem, (phase.operands(grad_output, filters, out),), out)
+            yield Call(phase.problem, (phase.operands(grad_output, filters, bias, out),), out)
 
 
 def _read_in_place(problem, design):

@@ -27,8 +27,8 @@ class Phase:
     taps: tuple[slice, slice]  # of the flipped filter
     results: tuple[slice, slice]  # of the gradient's rows and columns
 
-    def operands(self, grad_output, filters, out):
-        """What conv2d's designs take: input, weight, no bias, result."""
+    def operands(self, grad_output, filters, bias, out):
+        """What conv2d's designs take: input, weight, bias, result."""
         if not self.problem.c:  # nothing is read
             return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], None, out
         return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, self.results_of(out)
@@ -74,14 +74,14 @@ def _axis_phases(size, taps, stride, padding, dilation):
 
 @functools.lru_cache(1024)
 def phases(problem):
-    """The Phases of a Conv2dInputProblem, in order; if no tap reaches any, one of zeros."""
+    """The Phases of a Conv2dInputProblem, in order; if no tap reaches any, one of zeros, or of the bias."""
     found = tuple(_phase(problem, *axes) for axes in itertools.product(*_reached(problem)))
     return found or (_zeros(problem),)
 
 
 @functools.lru_cache(1024)
 def are_phases_missing(problem):
-    """Whether some phase, but not every one, is reached by no tap: all is filled with zeros before the others."""
+    """Whether some phase, but not every one, is reached by no tap: all is filled with zeros, or the bias, before the others."""
     rows, columns = _reached(problem)
     every = min(problem.stride[0], problem.h) * min(problem.stride[1], problem.w)
     return 0 < len(rows) * len(columns) < every

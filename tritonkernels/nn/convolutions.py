@@ -1,0 +1,187 @@
+"""torch.nn's convolutions with another forward."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..annotations import Float32Conv2dPrecision
+from ..conv2d import CONV2D, conv2d
+from ..conv2d_input import CONV2D_INPUT
+from ..operations.conv2d.precision import FP32_PRECISIONS
+from ..views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
+from .modules import OwnModule
+
+PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+
+
+class Convolution(OwnModule):
+    """What the convolutions have in common."""
+
+    operation, precisions = CONV2D, FP32_PRECISIONS
+
+    @classmethod
+    def arguments(cls, module: Any, input: Any, precision: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) of the function."""
+        padding = module.padding
+        if module.padding_mode != "zeros":
+            input, padding = functional.pad(input, module._reversed_padding_repeated_twice, module.padding_mode), 0
+        geometry = {"stride": module.stride, "padding": padding, "dilation": module.dilation, "groups": module.groups}
+        return (input, module.weight), geometry | cls.options(module, precision)
+
+    def forward(self, input: Tensor) -> Tensor:
+        args, kwargs = self.arguments(self, input, self.precision)
+        return self.function(*args, **kwargs)
+
+
+class Transposed(OwnModule):
+    """What the transposed convolutions have in common."""
+
+    operation, precisions = CONV2D_INPUT, FP32_PRECISIONS
+
+    def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
+        module: Any = self
+        steps = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation}
+        more = module._output_padding(
+            input, output_size, module.stride, module.padding, module.kernel_size, len(module.kernel_size), module.dilation
+        )
+        options = self.options(module, self.precision)
+        return self.function(input, module.weight, output_padding=tuple(more), groups=module.groups, **steps, **options)
+
+
+class Conv1d(Convolution, torch.nn.Conv1d):
+    """torch.nn.Conv1d, with its arguments, computed by conv1d; what is padded with other values than zero torch pads before."""
+
+    torchs = torch.nn.Conv1d
+    function = staticmethod(conv1d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] | Literal["valid", "same"] = 0,
+        dilation: int | tuple[int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, dilation, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
+
+
+class Conv2d(Convolution, torch.nn.Conv2d):
+    """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before."""
+
+    torchs = torch.nn.Conv2d
+    function = staticmethod(conv2d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | Literal["valid", "same"] = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, dilation, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
+
+
+class Conv3d(Convolution, torch.nn.Conv3d):
+    """torch.nn.Conv3d, with its arguments, computed by conv3d, which refuses what is no conv2d of views."""
+
+    torchs = torch.nn.Conv3d
+    function = staticmethod(conv3d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] = 1,
+        padding: int | tuple[int, int, int] | Literal["valid", "same"] = 0,
+        dilation: int | tuple[int, int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, dilation, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
+
+
+class ConvTranspose1d(Transposed, torch.nn.ConvTranspose1d):
+    """torch.nn.ConvTranspose1d, with its arguments, computed by conv_transpose1d with the bias fused."""
+
+    torchs = torch.nn.ConvTranspose1d
+    function = staticmethod(conv_transpose1d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] = 1,
+        padding: int | tuple[int] = 0,
+        output_padding: int | tuple[int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int] = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, output_padding, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, dilation, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
+
+
+class ConvTranspose2d(Transposed, torch.nn.ConvTranspose2d):
+    """torch.nn.ConvTranspose2d, with its arguments, computed by conv_transpose2d with the bias fused."""
+
+    torchs = torch.nn.ConvTranspose2d
+    function = staticmethod(conv_transpose2d)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] = 0,
+        output_padding: int | tuple[int, int] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, int] = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, output_padding, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, dilation, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
