@@ -5,6 +5,7 @@ from torch import Tensor
 from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from tritonkernels.conv2d_input import CONV2D_INPUT
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.taps import lie_along
 from tritonkernels.operations.conv2d_input.as_conv2d import Arrange
 from tritonkernels.torch_ops import Operator
 
@@ -47,8 +48,8 @@ def conv2d_input(
     )
 
 
-def pack(images):
-    return in_chunks(images, 1, are_pixels)
+def pack(images, filters):
+    return in_chunks((images, are_pixels), (filters, lambda filters, _: lie_along(filters, 1)))
 
 
 OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=Arrange(flip, pack, clear))

@@ -13,7 +13,6 @@ import torch
 
 from ...integers import ceil_div
 from ...operation import Call, Reduction
-from ..conv2d.taps import lie_along
 from ..conv2d.work import rewritten
 from .phases import are_phases_missing, phases
 
@@ -22,7 +21,7 @@ class Arrange(NamedTuple):
     """The launches of a package that steps need.
 
     flip   (problem, weight, filters) -> the launch that fills filters (C, K / groups, R, S)
-    pack   images or filters -> (the same in channels_last, in whole chunks; the launches that copy them if they are not)
+    pack   (images, filters) -> (both in channels_last, in whole chunks; the launches that copy them if they are not)
     clear  (problem, bias, out) -> the launch that fills it with zeros, or with the bias
     design  the Design that computes the convolutions
     """
@@ -38,9 +37,8 @@ def steps(problem, arrange, grad_output, weight, bias, out):
     if are_phases_missing(problem) and out.numel():
         yield arrange.clear(problem, bias, out)
     if design.reads_taps:  # packed once for all phases
-        grad_output, copies = arrange.pack(grad_output)
-        weight, packs = (weight, ()) if lie_along(weight, 1) else arrange.pack(weight)
-        yield from (*copies, *packs)
+        (grad_output, weight), copies = arrange.pack(grad_output, weight)
+        yield from copies
     if _read_in_place(problem, design):
         filters = weight.transpose(0, 1)
     else:

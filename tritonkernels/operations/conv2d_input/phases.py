@@ -30,8 +30,8 @@ class Phase:
     def operands(self, grad_output, filters, bias, out):
         """What conv2d's designs take: input, weight, bias, result."""
         if not self.problem.c:  # nothing is read
-            return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], None, out
-        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], None, self.results_of(out)
+            return out[:, :0], filters[(WHOLE, slice(0), *self.taps)], bias, out
+        return grad_output, filters[(WHOLE, WHOLE, *self.taps)], bias, self.results_of(out)
 
     def results_of(self, out):
         return out[(WHOLE, WHOLE, *self.results)]
