@@ -1,8 +1,9 @@
 // implicit_gemm in fp32 on CUDA cores: gemm's loop over slices that cp.async copies STAGES - 1 ahead.
 //
 // Both operands lie across the reduction, as gemm wants its slices: a row of shared memory for each position, of BM channels of
-// grad_output and BN columns. A thread reads 4 quads of them for 64 multiply-adds, without bank conflicts (gemm/parts/z_order.cuh).
-// 128 x 128 x 32 products take 8192 clocks, of half an SM's lanes; a slice's copies are some 100 instructions of 2500 a warp.
+// grad_output and BN columns. A thread reads 4 quads of them for 64 multiply-adds, without bank conflicts
+// (gemm/parts/z_order.cuh). 128 x 128 x 32 products take 8192 clocks of half an SM's lanes: 2048 FFMA of a warp's 2390
+// instructions. The quads are 128 of the others, the copies of a slice some 120.
 //
 // As many blocks as the GPU holds share the tiles evenly (pieces.cuh): 69 tiles of 128 x 128 would be a quarter or half of a wave.
 // Of a tile that several blocks share, the last to arrive adds up the sums in the order of positions, in one launch.
@@ -59,7 +60,8 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
 
     for_pieces(cut, [&](const Piece& piece) {
         const Tile tile(g, g.R * g.S * channels, BM, BN, piece.tile, int64_t(piece.first) * BL, int64_t(piece.count) * BL);
-        SliceCopies<ATile, BTile, BL, STAGES, Own::THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g, stride, moves);
+        SliceCopies<ATile, BTile, BL, STAGES, Own::THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g,
+                                                                   stride, moves);
         copies.copy_ahead(STAGES - 1);
         float sum[TM][TN] = {};
         int now = 0;
@@ -68,7 +70,8 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
             cp_async_wait<STAGES - 2>();
             __syncthreads();  // it has landed; the places of the next are known, and its stage is free
             copies.copy_next();
-            multiply_slice<Lanes, BM, BN, BL>(sum, a_tiles + now * ATile::SIZE + Lanes::row(), b_tiles + now * BTile::SIZE + Lanes::col());
+            multiply_slice<Lanes, BM, BN, BL>(sum, a_tiles + now * ATile::SIZE + Lanes::row(),
+                                              b_tiles + now * BTile::SIZE + Lanes::col());
             now = now + 1 == STAGES ? 0 : now + 1;
         }
 

@@ -55,8 +55,8 @@ template <class ATile, class BTile, int BL, int STAGES, int THREADS> struct Slic
     __device__ __forceinline__ SliceCopies(const T* input, const T* grad_output, const Tile& tile, Positions<BL>* positions,
                                            T* a_tiles, T* b_tiles, const Geometry& g, const Strides& stride,
                                            const Moves& moves)
-        : g(g), stride(stride), moves(moves), positions(positions), a_tiles(a_tiles), b_tiles(b_tiles), left(tile.end - tile.first),
-          parity(0), free(0) {
+        : g(g), stride(stride), moves(moves), positions(positions), a_tiles(a_tiles), b_tiles(b_tiles),
+          left(tile.end - tile.first), parity(0), free(0) {
         const int channels = in_whole_chunks<T>(g.c_per_group()), rows = in_whole_chunks<T>(g.k_per_group());
         const int m = tile.first_m + ACopies::chunk() * ATile::CHUNK, n = tile.first_n + BCopies::chunk() * BTile::CHUNK;
         const int r = n / channels / g.S, s = n / channels % g.S;
