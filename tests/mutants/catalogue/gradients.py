@@ -73,7 +73,11 @@ MUTANTS = [
         ("rows not flipped", "(g.R - 1 - r) * from.r", "r * from.r"),
         ("channels of the first group", "(int64_t(group) * g.k_per_group() + k)", "int64_t(k)"),
         ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
-        ("a tile written before it is read", "    __syncthreads();\n", ""),
+    ),
+    *of(
+        "cuda_reference/conv2d_input/parts/flipped.cuh",
+        "test_conv2d_gradients and filters_of_more_than_a_tile and cuda",
+        ("a tile read before it is written", "    __syncthreads();\n", ""),
         (
             "the last channels' tile alone",
             "first_c + i < g.C)\n            filters",
