@@ -215,7 +215,7 @@ def _one_element_further(t):
 
 NO_OUTPUT_CHANNELS = [((1, 5, 5, 5), (0, 5, taps, taps), {}) for taps in (2, 3, 1)]
 NO_OUTPUT_CHANNELS += [((1, 5, 5, 5), (0, 1, 3, 3), {"groups": 5})]
-NO_IMAGES = [((0, 2, 5, 5), (3, 2, 2, 2), {})]
+NO_IMAGES = [((0, c, 5, 5), (3, c, 2, 2), {}) for c in (2, 1)]
 PROBLEMS = {
     "gemm": _gemm,
     "gemv": _gemv,

@@ -1,6 +1,5 @@
 """conv2d_weight.depthwise in both packages: edges of patches, channels and tiles of taps, layouts, what is not there, code."""
 
-import itertools
 import math
 
 import pytest
@@ -87,7 +86,7 @@ def test_sizes(library, name, layout, device):
     check(library, *operands(CASES[name], layout, device=device))
 
 
-@short(lambda library, layout: layout in (offset_by_one, step_two))
+@short(lambda library, layout: layout is offset_by_one or (library is CUDA and layout is step_two))
 @every_library
 @pytest.mark.parametrize("layout", (first_dim_inside, offset_by_one, padded, step_two, cropped), ids=lambda f: f.__name__)
 @on_devices
@@ -180,9 +179,9 @@ def test_machine_code():
 def test_every_call_gives_the_same_bits(library, monkeypatch):
     """In any order of the emulation's threads."""
     args, options = operands(CASES["steps"])
-    for config in itertools.islice(configs(library, args, options), 1):
-        results = []
-        for order in ("", "1", "2"):
-            monkeypatch.setenv("SIMT_ORDER", order)
-            results.append(library.run(prepare("conv2d_weight", *args, **options), "depthwise", config))
-        assert all(torch.equal(result, results[0]) for result in results[1:])
+    config, *_ = configs(library, args, options)
+    results = []
+    for order in ("", "1", "2") if library is CUDA else ("", ""):
+        monkeypatch.setenv("SIMT_ORDER", order)
+        results.append(library.run(prepare("conv2d_weight", *args, **options), "depthwise", config))
+    assert all(torch.equal(result, results[0]) for result in results[1:])
