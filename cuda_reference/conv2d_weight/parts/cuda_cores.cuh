@@ -62,7 +62,7 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
         const Tile tile(g, g.R * g.S * channels, BM, BN, piece.tile, int64_t(piece.first) * BL, int64_t(piece.count) * BL);
         SliceCopies<ATile, BTile, BL, STAGES, Own::THREADS> copies(input, grad_output, tile, positions, a_tiles, b_tiles, g,
                                                                    stride, moves);
-        copies.copy_ahead(STAGES - 1);
+        copies.copy_ahead(STAGES - 1);  // after a barrier: all threads have read the slices of the piece before
         float sum[TM][TN] = {};
         int now = 0;
 #pragma unroll 1
@@ -101,7 +101,6 @@ cuda_cores(const float* __restrict__ input, const float* __restrict__ grad_outpu
                 }
             }
         }
-        __syncthreads();  // all threads have read the slices, the next tile may overwrite them
     });
 }
 

@@ -28,7 +28,7 @@ from tritonkernels.target import Target
 
 from .test_weight_cuda import CASES
 
-SMALL, WIDE = {"BM": 64, "BN": 64}, {"BM": 128, "BN": 256}
+SMALL, WIDE = {"BM": 64, "BN": 64, "BL": 32}, {"BM": 128, "BN": 256, "BL": 32}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
@@ -43,9 +43,8 @@ def operands(case, layout=channels_last, device="cpu"):
 def check(args, options, *tiles):
     """In the emulation with five blocks, or as many as a tile names."""
     for tile in tiles:
-        (config,) = (c for c in SPACE if c.items() >= {k: v for k, v in tile.items() if k != "BLOCKS"}.items())
-        blocks = tile.get("BLOCKS", 200 if args[0].is_cuda else 5)
-        run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config={**config, "BLOCKS": blocks}, **options)
+        config = tile if args[0].is_cuda else {"BLOCKS": 5} | tile
+        run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=config, **options)
 
 
 OWN = {
@@ -108,27 +107,27 @@ def test_what_is_not_there_is_no_factor(device):
 
 
 SHARED = ((2, 8, 34, 30), (8, 8, 3, 3), {"padding": 1})  # 64 slices of 2 tiles, or of 1
+MANY = ((2, 8, 30, 32), (8, 8, 1, 1), {})  # 60 slices of a tile
 
 
 @pytest.mark.parametrize(
-    "tile, form",
+    "case, tile, form",
     [
-        (SMALL | {"BLOCKS": 2}, (2, 1, 0)),  # whole tiles only
-        (SMALL | {"BLOCKS": 5}, (0, 2, 1)),  # heads, and tails of both in one block
-        (WIDE | {"BLOCKS": 5}, (0, 5, 0)),
-        (SMALL | {"BLOCKS": 60}, (0, 22, 0)),  # added up in two rounds
+        (SHARED, SMALL | {"BLOCKS": 2}, (2, 1, 0)),  # whole tiles only
+        (SHARED, SMALL | {"BLOCKS": 5}, (0, 2, 1)),  # heads, and tails of both in one block
+        (SHARED, WIDE | {"BLOCKS": 5}, (0, 5, 0)),
+        (MANY, SMALL | {"BLOCKS": 20}, (0, 20, 0)),  # added up in two rounds
     ],
 )
-def test_pieces(tile, form, monkeypatch):
+def test_pieces(case, tile, form, monkeypatch):
     """The same bits in any order of threads."""
-    args, options = operands(SHARED)
-    (config,) = (c | tile for c in SPACE if (c | tile).items() >= c.items())
-    share = cut_of(prepare("conv2d_weight", *args, **options).problem, config)
+    args, options = operands(case)
+    share = cut_of(prepare("conv2d_weight", *args, **options).problem, tile)
     assert (share.whole, share.heads, share.sharers) == form and share.head >= LEAST
     results = []
     for order in ("", "1", "2"):
         monkeypatch.setenv("SIMT_ORDER", order)
-        results.append(run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=config, **options)[0])
+        results.append(run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=tile, **options)[0])
     assert all(torch.equal(result, results[0]) for result in results[1:])
 
 

@@ -169,7 +169,6 @@ MUTANTS = [
         "test_weight_cuda_cores",
         ("copies not waited for", "            cp_async_wait<STAGES - 2>();\n", ""),
         ("barrier of a slice removed", "            __syncthreads();  // it has landed;", "            // it has landed;"),
-        ("the next tile's slices over those read", "        __syncthreads();  // all threads have", "        // have"),
         ("a piece taken for a tile", "piece.count == cut.slices", "piece.count > 0"),
         ("parts of all tiles in one place", "int64_t(shared_tile) * part.most", "int64_t(0) * part.most"),
         ("first group's filters", "weight + int64_t(tile.group) * g.k_per_group()", "weight + int64_t(0) * g.k_per_group()"),
