@@ -416,12 +416,13 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
 def test_small_integers_are_exact(library, op, design, device):
     available_on(library, device)
     dtype, options = taken(library, op, design)
+    channels = 1 if design == "depthwise" else 3
     shapes = {
         "gemm": ((67, 70), (70, 35)),
         "gemv": ((67, 130), (130,)),
         "conv2d": ((2, 3, 10, 11), (5, 3, 3, 3)),
         "conv2d_input": (Size((2, 3, 10, 11)), (5, 3, 3, 2), (2, 5, 8, 10)),
-        "conv2d_weight": ((2, 3, 10, 11), Size((5, 3, 3, 2)), (2, 5, 8, 10)),
+        "conv2d_weight": ((2, channels, 10, 11), Size((5, channels, 3, 2)), (2, 5, 8, 10)),
         "conv2d_bias": ((2, 5, 8, 10),),
         "matmul": ((67, 70), (70, 35)),
     }[op]
