@@ -385,7 +385,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
     available_on(library, device)
     dtype, options = taken(library, op, design)
     cols = 580 if design == "stream_k" else 131  # 580: 5 tiles, so that some block ends one and begins another
-    groups = 2 if dtype == torch.float32 else 1
+    groups, channels = 2 if dtype == torch.float32 else 1, 2 if design == "depthwise" else 4
     image = ((1, 4, 5, 37), (34, 2, 2, 3), (34,))
     image, kept = suited(library, op, design, image, groups=2, padding=1) if op == "conv2d" else (image, {})
     args, kwargs = {
@@ -397,7 +397,7 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
             {"groups": 2, "padding": 1, "stride": (2, 1)},
         ),
         "conv2d_weight": (
-            (random(1, 4, 5, 37, dtype=dtype), (34, 4 // groups, 2, 3), random(1, 34, 6, 39, dtype=dtype)),
+            (random(1, channels, 5, 37, dtype=dtype), (34, channels // groups, 2, 3), random(1, 34, 6, 39, dtype=dtype)),
             {"groups": groups, "padding": (1, 2)},
         ),
         "conv2d_bias": ((random(3, 37, 5, 13),), {}),
@@ -416,12 +416,13 @@ def test_every_config_computes_the_same_problem(library, op, design, device, eve
 def test_small_integers_are_exact(library, op, design, device):
     available_on(library, device)
     dtype, options = taken(library, op, design)
+    channels = 1 if design == "depthwise" else 3
     shapes = {
         "gemm": ((67, 70), (70, 35)),
         "gemv": ((67, 130), (130,)),
         "conv2d": ((2, 3, 10, 11), (5, 3, 3, 3)),
         "conv2d_input": (Size((2, 3, 10, 11)), (5, 3, 3, 2), (2, 5, 8, 10)),
-        "conv2d_weight": ((2, 3, 10, 11), Size((5, 3, 3, 2)), (2, 5, 8, 10)),
+        "conv2d_weight": ((2, channels, 10, 11), Size((5, channels, 3, 2)), (2, 5, 8, 10)),
         "conv2d_bias": ((2, 5, 8, 10),),
         "matmul": ((67, 70), (70, 35)),
     }[op]
