@@ -1,8 +1,11 @@
 """The tables of what the model of time gets wrong: Trees for each operation and package, as arrays that the choice reads."""
 
+import functools
 import io
 import itertools
 import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy
 
@@ -15,15 +18,21 @@ FEWEST = 100  # shapes drawn at random, of an operation in a package, that teach
 
 
 def fitted(runs, sustained):
-    """{(package, operation): Trees} from Counted runs, and the table of what designs sustain."""
-    found = {}
-    for key, own in sorted(_grouped(runs).items()):
-        if len({run.shape.key for run in own if run.shape.judges}) >= FEWEST:
-            samples = [
-                sample for _, of_shape in itertools.groupby(own, _of_shape) for sample in _samples([*of_shape], sustained)
-            ]
-            found[key] = boosted(*zip(*samples), *_among(own))
-    return found
+    """{(package, operation): Trees} from Counted runs, and the table of what designs sustain: a process for each core."""
+    groups = {key: own for key, own in sorted(_grouped(runs).items()) if _teaches(own)}
+    largest = sorted(groups, key=lambda key: -len(groups[key]))  # these first, so that all cores end at about the same time
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        found = dict(zip(largest, pool.map(functools.partial(_boosted, sustained), map(groups.get, largest))))
+    return {key: found[key] for key in groups}
+
+
+def _teaches(runs):
+    return len({run.shape.key for run in runs if run.shape.judges}) >= FEWEST
+
+
+def _boosted(sustained, runs):
+    samples = [sample for _, of_shape in itertools.groupby(runs, _of_shape) for sample in _samples([*of_shape], sustained)]
+    return boosted(*zip(*samples), *_among(runs))
 
 
 def _grouped(runs):

@@ -13,6 +13,8 @@ from ...language.renamed import copy_async, load_box
 from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
 
+AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
+
 
 class Tile(NamedTuple):
     """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap.
@@ -56,7 +58,6 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
     16 bytes, and announce a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
     STAGES: gl.constexpr = tile.STAGES
-    AHEAD: gl.constexpr = STAGES // 2
     WIDE: gl.constexpr = tile.WIDE
     LANES: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
     columns = gl.arange(0, DEPTH, gl.SliceLayout(0, LANES))
