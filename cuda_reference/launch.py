@@ -156,7 +156,7 @@ class Config(FrozenDict):
     __hash__ = object.__hash__
 
     def __or__(self, more):
-        return config_of(**{**self, **more})
+        return _joined(self, *more.items())
 
 
 def config_of(**constants):
@@ -166,6 +166,11 @@ def config_of(**constants):
 @functools.lru_cache(KNOWN)
 def _config(constants):
     return Config(constants)
+
+
+@functools.lru_cache(KNOWN)
+def _joined(config, *more):
+    return config_of(**{**config, **dict(more)})
 
 
 def configs_of(names, *sizes):

@@ -12,7 +12,7 @@ more than the factor NEAR; sweeps have timed what is nearer.
 
 import functools
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from numbers import Real
 
@@ -47,18 +47,15 @@ class Trees:
     def factors(self, figures, number):
         """The factors of the predicted times of so many calls with these figures, {name: a number of all, or an array}."""
         table = numpy.zeros((len(self.names), number))
-        for row, name in zip(table, self.names):
-            row[:] = figures.get(name, 0.0)
-        answers = (table[self.figure] > self.threshold[:, None]).view(numpy.uint8)
-        places = numpy.arange(len(self.values))[:, None] * 2 ** len(self.asked) + self._read(answers)
-        return numpy.exp(UNIT * self.values.ravel()[places].sum(axis=0, dtype=int))
-
-    def _read(self, answers):
-        """(trees, calls): the binary numbers that the answers, (questions, calls), are."""
-        place = 0
-        for questions in self.asked:
-            place = 2 * place + answers[questions]
-        return place
+        for at, name in enumerate(self.names.tolist()):
+            if name in figures:
+                table[at] = figures[name]
+        answers = (table.take(self.figure, axis=0) > self.threshold[:, None]).view(numpy.uint8)
+        digits = 2 ** numpy.arange(len(self.asked), dtype=numpy.uint8)[::-1]
+        leaves = numpy.einsum("dtc,d->tc", answers.take(self.asked, axis=0), digits)
+        firsts = numpy.arange(0, self.values.size, self.values.shape[1])[:, None]
+        logs = numpy.ones(len(self.values), numpy.float32) @ self.values.take(firsts + leaves)  # of whole numbers: exact
+        return numpy.exp(UNIT * logs.astype(float))
 
 
 def corrected(trees, problem, contenders, seconds, rate):
@@ -149,7 +146,9 @@ def _read(path):
     if not path.exists():
         return None
     with numpy.load(path, allow_pickle=False) as arrays:
-        return Trees(*(arrays[field.name] for field in fields(Trees)))
+        found = Trees(*(arrays[field.name] for field in fields(Trees)))
+    wide = {"figure": int, "asked": int, "values": numpy.float32}  # as `factors` needs them: they are kept in few bytes
+    return replace(found, **{name: getattr(found, name).astype(kind) for name, kind in wide.items()})
 
 
 def path_of(gpu, package, op):
