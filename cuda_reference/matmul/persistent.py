@@ -17,7 +17,7 @@ from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import tiles
 from .parts.turned import turned, turned_operands, turns_around
-from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices
+from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices, taken
 from .pipelined import packed
 
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
@@ -46,7 +46,8 @@ def configs(problem, target):
 def _blocks(problem, config, target):
     """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
     alone = promotes(problem) or problem.beta or problem.bias or problem.activation
-    two = config["CONSUMERS"] == 1 and not alone and 2 * (shared_bytes(config) + 1024) <= target.shared_per_sm
+    consumers, _, nbytes = taken(config)
+    two = consumers == 1 and not alone and 2 * (nbytes + 1024) <= target.shared_per_sm
     return resident(target, config.get("CLUSTER", 1), 1 + two)
 
 

@@ -65,6 +65,7 @@ def shared_bytes(config, boxes=None, lines=None):
     return whole + config["CONSUMERS"] * (boxes * BOX + 4 * config["BN"] + 8)
 
 
+@kept
 def sharers_of_slices(config):
     """(the blocks that share a slice of A, and of B). If the config does not say, a pair shares the larger operand's, if its
     half is whole boxes, and of four two share each."""
@@ -93,14 +94,14 @@ def sums(config):
 
 
 @functools.lru_cache(KNOWN)
-def _taken(config, shared_bytes):
+def taken(config, shared_bytes=shared_bytes):
     """(consumers, sums of a thread, bytes of shared memory)"""
     return config["CONSUMERS"], sums(config), shared_bytes(config)
 
 
 def legal(config, problem, target, shared_bytes=shared_bytes):
     """Whether a block's slices and boxes fit in shared memory, and a thread's sums in its registers with what follows."""
-    consumers, held, nbytes = _taken(config, shared_bytes)
+    consumers, held, nbytes = taken(config, shared_bytes)
     if target.is_gpu and nbytes > target.shared_per_block:
         return False
     if problem.precision == "fp8" and consumers == 3:  # without registers for scales
