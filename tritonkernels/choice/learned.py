@@ -19,13 +19,13 @@ from numbers import Real
 import numpy
 
 from ..design import as_dict
-from . import efficiency, model
-from .work import LINE, Work, kept
+from . import efficiency
+from .model import COUNTS
+from .work import LINE, kept
 
 NEAR = 1.25
 DIVIDES = 64  # edges of tiles and, in elements, lines of memory are multiples of it
 UNIT = 1e-3  # of the logarithms that trees add, which are integers
-NUMBERS = tuple(name for name in Work._fields if name != "unit")
 AS_THEY_ARE = ("registers", "threads", "cluster")  # fields of a Work; of others, which span decades, the logarithm counts
 
 
@@ -58,11 +58,13 @@ class Trees:
         return numpy.exp(UNIT * logs.astype(float))
 
 
-def corrected(trees, problem, contenders, seconds, rate):
-    """The predicted seconds of the contenders, corrected by the Trees, if there are any."""
-    if trees is None:
-        return seconds
-    return seconds * trees.factors(figures(problem, contenders, seconds, rate), len(contenders))
+def corrected(trees, problem, contenders, predicted, rate, asked=None):
+    """The seconds Predicted of the contenders, or of those of the indices that are `asked`, corrected by the Trees, if any."""
+    asked = range(len(contenders)) if asked is None else asked
+    seconds = predicted.seconds[asked]
+    return (
+        seconds if trees is None else seconds * trees.factors(figures(problem, contenders, predicted, rate, asked), len(asked))
+    )
 
 
 def near(seconds):
@@ -76,33 +78,30 @@ def fastest(seconds, costs):
     return among[costs[among].argmin()]
 
 
-def figures(problem, contenders, seconds, rate):
-    """{name: a figure of the problem, or an array of the contenders' figures}."""
-    mains = [max(contender.works, key=_weight) for contender in contenders]
+def figures(problem, contenders, predicted, rate, asked):
+    """{name: a figure of the problem, or an array of figures of the contenders of the indices that are `asked`}."""
+    contenders = [contenders[at] for at in asked]
+    starts, seconds = predicted.first[asked].tolist(), predicted.seconds[asked]
+    mains = [start + max(range(len(own.works)), key=own.weight) for start, own in zip(starts, contenders)]
     shares = numpy.array([contender.sustained.shares[: len(efficiency.PARTS)] for contender in contenders]).T
-    counts = numpy.array([work[:3] + work[4:] for work in mains], float).T
-    blocks, flops = counts[NUMBERS.index("blocks")], counts[NUMBERS.index("flops")]
+    counts = predicted.counts[:, mains]
+    blocks, flops = counts[COUNTS.index("blocks")], counts[COUNTS.index("flops")]
     waves = blocks / rate.sms
     logs = numpy.log2([(1 + blocks * flops) / max(1, problem.flops), seconds])
     return {
         **_of_problem(problem),
         **_of_configs(contenders),
-        **dict(zip(NUMBERS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
+        **dict(zip(COUNTS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
         "computed": logs[0],
         "waves": waves,
         "last wave": numpy.divide(numpy.ceil(waves), waves, out=numpy.ones_like(waves), where=waves > 0),
         "kernels": numpy.array([len(contender.works) for contender in contenders], float),
         "seconds": logs[1],
-        **dict(zip(efficiency.PARTS, model.parts_of(mains, rate) / shares / seconds)),
+        **dict(zip(efficiency.PARTS, predicted.full[:, mains] / shares / seconds)),
     }
 
 
-_IN_LOGARITHMS = numpy.array([[name not in AS_THEY_ARE] for name in NUMBERS])
-
-
-def _weight(work):
-    """The main kernel has the largest."""
-    return work.blocks * (work.flops + work.fetched)
+_IN_LOGARITHMS = numpy.array([[name not in AS_THEY_ARE] for name in COUNTS])
 
 
 def _of_problem(problem):
@@ -125,7 +124,7 @@ def _of_configs(contenders):
     for at, contender in enumerate(contenders):
         for name, value in (*_numbers(contender.config), (f"design {contender.design}", 1.0)):
             if name not in found:
-                found[name] = numpy.zeros(len(contenders))
+                found[name] = [0.0] * len(contenders)
             found[name][at] = value
     return found
 
