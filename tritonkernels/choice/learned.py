@@ -21,7 +21,7 @@ import numpy
 from ..design import as_dict
 from . import efficiency
 from .model import COUNTS
-from .work import LINE, kept
+from .work import KNOWN, LINE
 
 NEAR = 1.25
 DIVIDES = 64  # edges of tiles and, in elements, lines of memory are multiples of it
@@ -120,18 +120,16 @@ def _of_problem(problem):
 
 def _of_configs(contenders):
     """{name: its figures}, 0 of a contender without it: the numbers of configs, and 1 for each one's design."""
-    found = {}
-    for at, contender in enumerate(contenders):
-        for name, value in (*_numbers(contender.config), (f"design {contender.design}", 1.0)):
-            if name not in found:
-                found[name] = [0.0] * len(contenders)
-            found[name][at] = value
-    return found
+    rows = [_numbers(contender.config, contender.design) for contender in contenders]
+    return {name: [row.get(name, 0.0) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
 
 
-@kept
-def _numbers(config):
-    return tuple((name, float(value)) for name, value in as_dict(config).items() if isinstance(value, Real))
+@functools.lru_cache(KNOWN)
+def _numbers(config, design):
+    """{name: figure} of a config of a design."""
+    return {name: float(value) for name, value in as_dict(config).items() if isinstance(value, Real)} | {
+        f"design {design}": 1.0
+    }
 
 
 @functools.cache
