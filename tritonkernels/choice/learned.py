@@ -58,13 +58,13 @@ class Trees:
         return numpy.exp(UNIT * logs.astype(float))
 
 
-def corrected(trees, problem, contenders, predicted, rate, asked=None):
-    """The seconds Predicted of the contenders, or of those of the indices that are `asked`, corrected by the Trees, if any."""
-    asked = range(len(contenders)) if asked is None else asked
-    seconds = predicted.seconds[asked]
-    return (
-        seconds if trees is None else seconds * trees.factors(figures(problem, contenders, predicted, rate, asked), len(asked))
-    )
+def corrected(trees, problem, contenders, predicted, rate, among=None):
+    """The Predicted seconds of the contenders, or of those `among` them, indices, corrected by the Trees, if there are any."""
+    among = range(len(contenders)) if among is None else among
+    seconds = predicted.seconds[among]
+    if trees is None:
+        return seconds
+    return seconds * trees.factors(figures(problem, contenders, predicted, rate, among), len(among))
 
 
 def near(seconds):
@@ -78,10 +78,10 @@ def fastest(seconds, costs):
     return among[costs[among].argmin()]
 
 
-def figures(problem, contenders, predicted, rate, asked):
-    """{name: a figure of the problem, or an array of figures of the contenders of the indices that are `asked`}."""
-    contenders = [contenders[at] for at in asked]
-    starts, seconds = predicted.first[asked].tolist(), predicted.seconds[asked]
+def figures(problem, contenders, predicted, rate, among):
+    """{name: a figure of the problem, or an array of figures of the contenders `among` all, indices}."""
+    contenders = [contenders[at] for at in among]
+    starts, seconds = predicted.first[among].tolist(), predicted.seconds[among]
     mains = [start + max(range(len(own.works)), key=own.weight) for start, own in zip(starts, contenders)]
     shares = numpy.array([contender.sustained.shares[: len(efficiency.PARTS)] for contender in contenders]).T
     counts = predicted.counts[:, mains]
