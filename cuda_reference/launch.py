@@ -151,7 +151,8 @@ def ceil_div(a, b):
 
 class Config(FrozenDict):
     """A kernel's constants by name. It is hashed as the object that it is; config_of and | make the same object of the same
-    constants. So what follows from a config alone is kept for all problems that may have it."""
+    constants. So what follows from a config alone is kept for all problems that may have it. What is no config, but a tile in
+    the analysis' terms, is made of dict(config)."""
 
     __hash__ = object.__hash__
 

@@ -189,7 +189,7 @@ def block_bytes(problem, config, parameters):
 
 def block_tile(config, itemsize):
     """The block tile of a config in the analysis' terms."""
-    return config | {
+    return dict(config) | {
         "BK": SLICE // itemsize,
         "threads": (config["CONSUMERS"] + 1) * 128,
         "stages": config["STAGES"],

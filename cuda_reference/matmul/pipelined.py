@@ -155,7 +155,7 @@ def block_tile(config, itemsize):
     """The block tile of a config in the analysis' terms."""
     warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
     bk = config["SLICE"] // itemsize
-    return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
+    return dict(config) | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
 
 @functools.cache
