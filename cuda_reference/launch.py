@@ -151,12 +151,13 @@ def ceil_div(a, b):
 
 class Config(FrozenDict):
     """A kernel's constants by name. It is hashed as the object that it is; config_of and | make the same object of the same
-    constants. So what follows from a config alone is kept for all problems that may have it."""
+    constants. So what follows from a config alone is kept for all problems that may have it. What is no config, but a tile in
+    the analysis' terms, is made of dict(config)."""
 
     __hash__ = object.__hash__
 
     def __or__(self, more):
-        return config_of(**{**self, **more})
+        return _joined(self, *more.items())
 
 
 def config_of(**constants):
@@ -166,6 +167,11 @@ def config_of(**constants):
 @functools.lru_cache(KNOWN)
 def _config(constants):
     return Config(constants)
+
+
+@functools.lru_cache(KNOWN)
+def _joined(config, *more):
+    return config_of(**{**config, **dict(more)})
 
 
 def configs_of(names, *sizes):

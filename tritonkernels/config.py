@@ -20,5 +20,11 @@ def config_of(numbers, num_warps=4, num_stages=3, maxnreg=None):
 
 
 @functools.lru_cache(KNOWN)
+def config_with(config, **more):
+    """The Config with more numbers, or other ones."""
+    return config_of(config.kwargs | more, config.num_warps, config.num_stages, config.maxnreg)
+
+
+@functools.lru_cache(KNOWN)
 def _made(numbers, num_warps, num_stages, maxnreg):
     return Config(FrozenDict(numbers), num_warps=num_warps, num_stages=num_stages, maxnreg=maxnreg)

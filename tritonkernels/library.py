@@ -21,6 +21,7 @@ from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
 from .design import Designs, as_dict, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
+from .lesson import imported_later
 from .operation import Operation, Served
 from .operations.views import VIEWS, viewed
 from .plans import WATCH, Plans, key_of, on_device
@@ -90,11 +91,13 @@ class Library:
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
     def _own(self, operation, wanted=lambda rung: True):
-        """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other."""
+        """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other, and no
+        lesson."""
         found = {}
         for rung in operation.own:
             if rung.is_in(self.package) and wanted(rung):
-                design = importlib.import_module(f"{self.package}.{operation.name}.{rung.name}").DESIGN
+                module = f"{self.package}.{operation.name}.{rung.name}"
+                design = imported_later(module) if rung.kind == "lesson" else importlib.import_module(module).DESIGN
                 key = f"{operation.name}.{rung.name}"
                 found[rung.name] = dataclasses.replace(design, key=key, name=rung.name, kind=rung.kind)
         return found

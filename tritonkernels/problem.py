@@ -94,7 +94,7 @@ def needs_wide_offsets(*tensors):
 
 
 def hashed_once(cls):
-    """A frozen dataclass that keeps its hash: for every config a choice looks up what it knows of the problem."""
+    """A frozen dataclass that keeps its hash: for every config a choice looks up what it knows of problem and target."""
     cls = dataclass(frozen=True)(cls)
     hash_of_fields = cls.__hash__
 
@@ -105,7 +105,11 @@ def hashed_once(cls):
             object.__setattr__(self, "_hash", hash_of_fields(self))
             return self._hash
 
-    cls.__hash__ = hash_once
+    def state_without_hash(self):
+        """For another process, where it is another one."""
+        return {name: value for name, value in vars(self).items() if name != "_hash"}
+
+    cls.__hash__, cls.__getstate__ = hash_once, state_without_hash
     return cls
 
 
@@ -119,10 +123,6 @@ class Problem:
     wide: bool  # some offset needs 64 bits
 
     op = ""
-
-    def __getstate__(self):
-        """Without the hash: in another process it is another one."""
-        return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     @property
     def flops(self):

@@ -7,7 +7,7 @@ vendors' data-sheet figures for dense products at boost clock, with sums in fp32
 
 import functools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 
 import torch
@@ -15,12 +15,13 @@ import torch
 from . import calibration
 from .calibration import Calibration
 from .errors import BackendError
+from .problem import hashed_once
 
 SAME_RATE = {"uint8": "int8", "uint4": "int4", "b1_and": "b1", "b1_xor": "b1"}
 PLANES = {"tf32x3": ("tf32", 3), "fp16x3": ("fp16", 3), "bf16x6": ("bf16", 6), "bf16x9": ("bf16", 9)}  # products for one
 
 
-@dataclass(frozen=True)
+@hashed_once
 class Target:
     name: str
     arch: int = 0  # NVIDIA's compute capability times ten, 90 for sm_90; else 0

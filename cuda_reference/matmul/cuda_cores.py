@@ -102,7 +102,7 @@ def _work(splits):
 
     def tile(config):
         analysed = {"threads": _threads(config), "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}
-        return config | analysed
+        return dict(config) | analysed
 
     return of_splits(tile)
 

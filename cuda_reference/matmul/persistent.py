@@ -17,7 +17,7 @@ from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import tiles
 from .parts.turned import turned, turned_operands, turns_around
-from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices
+from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices, taken
 from .pipelined import packed
 
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
@@ -29,23 +29,26 @@ _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 def configs(problem, target):
     """Tiles in turn where a block has more than one. In the emulation so few blocks that each walks several tiles."""
-    space = [c | {"BLOCKS": _blocks(problem, c, target)} for c in candidates(problem, target) if legal(c, problem, target)]
-    count = [problem.batch * tiles_of_clusters(problem, config) for config in space]
-    for config, clusters in zip(space, count):
-        if "IN_TURN" not in config or clusters * config["CLUSTER"] > config["BLOCKS"] or not target.is_gpu:
-            yield config | {"SPLIT_K": 1}
+    space = []  # (config, blocks of the GPU, clusters of tiles)
+    for config in candidates(problem, target):
+        if legal(config, problem, target):
+            space.append((config, _blocks(problem, config, target), problem.batch * tiles_of_clusters(problem, config)))
+    for config, blocks, clusters in space:
+        if "IN_TURN" not in config or clusters * config["CLUSTER"] > blocks or not target.is_gpu:
+            yield config | {"BLOCKS": blocks, "SPLIT_K": 1}
     if problem.accumulate == "fp32" and not problem.scales:
-        for config, clusters in zip(space, count):
+        for config, blocks, clusters in space:
             if "IN_TURN" not in config:
-                for splits in splits_that_fill(clusters, problem.k, config["BLOCKS"] // config.get("CLUSTER", 1)):
-                    yield config | {"SPLIT_K": splits}
+                for splits in splits_that_fill(clusters, problem.k, blocks // config.get("CLUSTER", 1)):
+                    yield config | {"BLOCKS": blocks, "SPLIT_K": splits}
 
 
 def _blocks(problem, config, target):
     """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
-    cluster, alone = config.get("CLUSTER", 1), promotes(problem) or problem.beta or problem.bias or problem.activation
-    two = config["CONSUMERS"] == 1 and not alone and 2 * (shared_bytes(config) + 1024) <= target.shared_per_sm
-    return resident(target, cluster, 1 + two)
+    alone = promotes(problem) or problem.beta or problem.bias or problem.activation
+    consumers, _, nbytes = taken(config)
+    two = consumers == 1 and not alone and 2 * (nbytes + 1024) <= target.shared_per_sm
+    return resident(target, config.get("CLUSTER", 1), 1 + two)
 
 
 def resident(target, cluster, of_an_sm=1):
@@ -186,7 +189,7 @@ def block_bytes(problem, config, parameters):
 
 def block_tile(config, itemsize):
     """The block tile of a config in the analysis' terms."""
-    return config | {
+    return dict(config) | {
         "BK": SLICE // itemsize,
         "threads": (config["CONSUMERS"] + 1) * 128,
         "stages": config["STAGES"],

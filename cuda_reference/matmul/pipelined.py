@@ -2,6 +2,7 @@
 
 import functools
 
+from tritonkernels.choice.work import KNOWN_PROBLEMS
 from tritonkernels.design import Design
 from tritonkernels.operations.matmul.work import of_tiles
 
@@ -141,6 +142,7 @@ def packs(problem, config):
     return tuple(not along_k or not (problem.aligned or problem.k % WORD == 0) for along_k in lie_along_k)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def packed(problem, any_layout):
     """Whether A and B are copied for TMA: in any case if they are not aligned."""
     return (
@@ -153,7 +155,7 @@ def block_tile(config, itemsize):
     """The block tile of a config in the analysis' terms."""
     warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
     bk = config["SLICE"] // itemsize
-    return config | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
+    return dict(config) | {"BK": bk, "threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"]}
 
 
 @functools.cache

@@ -81,7 +81,7 @@ def _work(splits):
 
     def tile(config):
         warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])
-        return config | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}
+        return dict(config) | {"threads": 32 * warps, "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}
 
     return of_planes(tile, in_groups=True)
 

@@ -63,7 +63,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def _block_tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {
+    return dict(config) | {
         "BK": DEPTH,
         "threads": (config["BM"] // 64 + 2) * 128,
         "stages": config["STAGES"],

@@ -48,15 +48,15 @@ class Counted(NamedTuple):
 
 
 def predicted(runs, sustained):
-    """(their Contenders, predicted seconds) of runs on one GPU; `sustained` is the table of what designs sustain."""
+    """(their Contenders, what is Predicted) of runs on one GPU; `sustained` is the table of what designs sustain."""
     contenders = [run.contender(efficiency.of_design(sustained, *run.key.split())) for run in runs]
     rate = model.rates(runs[0].target)
-    seconds, _ = model.predicted(contenders, rate)
+    found = model.predicted(contenders, rate)
     for at, run in enumerate(runs):
         if run.run.in_a_row:
             own = contenders[at].sustained
-            seconds[at] += rate.launch / own.next_launch - rate.launch / own.launch
-    return contenders, seconds
+            found.seconds[at] += rate.launch / own.next_launch - rate.launch / own.launch
+    return contenders, found
 
 
 def counted(shapes, target):

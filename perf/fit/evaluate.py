@@ -30,9 +30,9 @@ def outcomes(runs, sustained, trees):
     for (_, package), group in itertools.groupby(runs, key=lambda run: (id(run.shape), run.package)):
         own = list(group)
         problem, rate = own[0].shape.problem, model.rates(own[0].target)
-        contenders, seconds = predicted(own, sustained)
-        costs = learned.corrected(trees.get((package, problem.op)), problem, contenders, seconds, rate)
-        chosen, best = learned.fastest(seconds, costs), min(range(len(own)), key=lambda at: own[at].run.seconds)
+        contenders, times = predicted(own, sustained)
+        costs = learned.corrected(trees.get((package, problem.op)), problem, contenders, times, rate)
+        chosen, best = learned.fastest(times.seconds, costs), min(range(len(own)), key=lambda at: own[at].run.seconds)
         found.append(Outcome(own[chosen], own[best], costs[chosen], costs[best]))
     return found
 

@@ -48,10 +48,10 @@ def _of_shape(run):
 
 def _samples(runs, sustained):
     """(its figures, the logarithm of measured over predicted seconds) of each of a shape's runs."""
-    contenders, seconds = predicted(runs, sustained)
-    figures = learned.figures(runs[0].shape.problem, contenders, seconds, model.rates(runs[0].target))
+    contenders, found = predicted(runs, sustained)
+    figures = learned.figures(runs[0].shape.problem, contenders, found, model.rates(runs[0].target), range(len(runs)))
     columns = [numpy.broadcast_to(values, len(runs)).tolist() for values in figures.values()]
-    for run, predicted_s, *row in zip(runs, seconds.tolist(), *columns):
+    for run, predicted_s, *row in zip(runs, found.seconds.tolist(), *columns):
         yield dict(zip(figures, row)), math.log(run.run.seconds / predicted_s)
 
 

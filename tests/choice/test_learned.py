@@ -101,7 +101,7 @@ def test_every_figure_is_a_number_and_trees_find_theirs(library, op):
                 efficiency.sustained("h200"), library.package, choice.design.key, problem.precision
             )
             contenders = [model.Contender(choice.design.name, choice.config, works, sustained)]
-            figures = learned.figures(problem, contenders, numpy.array([choice.cost]), rate)
+            figures = learned.figures(problem, contenders, model.predicted(contenders, rate), rate, [0])
             assert all(numpy.isfinite(values).all() for values in figures.values()), (problem, as_dict(choice.config))
             known |= figures.keys()
     numbers = (part for own in efficiency.sustained("h200").values() for factor in own.factors for part in factor.split())

@@ -191,14 +191,20 @@ def test_a_larger_problem_is_more_work(op):
     assert compared > 3
 
 
-def test_boxes_across_k_are_fetched_whole():
-    """For 136 rows 192 where A lies across K, and no more where it is packed, or along K."""
-    tile = {"BM": 136, "BN": 128, "BK": 64, "threads": 384, "box": 64}
-    a, b = (torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((1024, 1360), (1024, 1280)))
-    across, along = (prepare("matmul", left, b).problem for left in (a.mT, torch.empty_like(a.mT.contiguous())))
+@pytest.mark.parametrize("side", ["BM", "BN"])
+def test_boxes_across_k_are_fetched_whole(side):
+    """For 136 rows of A, or columns of B, 192 where it lies across K, and no more where it is packed, or along K."""
+    tile = {"BM": 128, "BN": 128, "BK": 64, "threads": 384, "box": 64} | {side: 136}
+    of_a, of_b = side == "BM", side == "BN"
+
+    def problem(a_across=False, b_across=False):
+        a, b = (torch.empty(1024, size, dtype=torch.bfloat16, device="meta") for size in (1360, 1280))
+        a, b = a.mT if a_across else a.mT.contiguous(), b if b_across else b.mT.contiguous().mT
+        return prepare("matmul", a, b).problem
 
     def fetched(problem, packed=False):
-        return main_kernel(problem, tile, Target.named("h200"), (packed, False)).fetched
+        return main_kernel(problem, tile, Target.named("h200"), (packed and of_a, packed and of_b)).fetched
 
+    across, along = problem(of_a, of_b), problem()
     assert fetched(across) - fetched(along) == 1024 * 2 * (192 - 136)
     assert fetched(across, packed=True) == fetched(along)

@@ -51,14 +51,14 @@ def ranking(package, designs, problem, target):
     if not found:
         return []
     contenders = _contenders(problem, target, found)
-    seconds, parts = model.predicted(contenders, rate)
-    costs = learned.corrected(_trees(package, problem, target), problem, contenders, seconds, rate)
+    predicted = model.predicted(contenders, rate)
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, predicted, rate)
     asked = numpy.array(_asked(found))
-    first = asked[learned.fastest(seconds[asked], costs[asked])]
+    first = asked[learned.fastest(predicted.seconds[asked], costs[asked])]
     costs[asked] = numpy.maximum(costs[asked], costs[first])  # the model's word stands for what it predicts to be far slower
     limits = roofline.limits(problem, rate.target)
     choices = []
-    for cost, estimate, (design, config, *_, timed) in zip(costs.tolist(), model.estimates(seconds, parts), found):
+    for cost, estimate, (design, config, *_, timed) in zip(costs.tolist(), model.estimates(predicted), found):
         saves = design.transform is not no_transform  # some of the arithmetic
         estimate = estimate.taking(cost, 0.0 if saves else limits["compute_s"] or 0.0, limits["memory_s"])
         choices.append(Choice(design, config, estimate.seconds, estimate, timed))
@@ -74,10 +74,9 @@ def best(package, designs, problem, target):
         return None
     found = [found[at] for at in _asked(found)]
     contenders = _contenders(problem, target, found)
-    seconds, _ = model.predicted(contenders, rate)
-    near = learned.near(seconds)
-    contenders = [contenders[at] for at in near]
-    costs = learned.corrected(_trees(package, problem, target), problem, contenders, seconds[near], rate)
+    predicted = model.predicted(contenders, rate)
+    near = learned.near(predicted.seconds)
+    costs = learned.corrected(_trees(package, problem, target), problem, contenders, predicted, rate, near)
     return found[near[costs.argmin()]][:2]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import BackendError
 from ..target import Target
-from .work import kept
+from .work import KNOWN, kept
 
 TABLES = Path(__file__).with_name("tables")
 REFERENCE = "h200"  # whose shares serve GPUs without records
@@ -44,7 +44,9 @@ class Sustained:
     factors: dict[str, float] = field(default_factory=dict, hash=False)
     unseen: float = 1.0
     timed: bool = False
-    _configs: dict = field(default_factory=dict, init=False, repr=False, compare=False)  # what of_config found
+
+    def __post_init__(self):  # a method's cache would hash all fields at each call
+        object.__setattr__(self, "of_config", functools.lru_cache(KNOWN)(self.of_config))
 
     @functools.cached_property
     def shares(self):
@@ -59,11 +61,8 @@ class Sustained:
         """(a config's factor on operands of these `layouts_of`, whether it was timed). One without records gets the factor of a
         slow one: of many that are only guessed, the best guess is too good."""
         name = _name(config)
-        found = self._configs.get((name, layouts))
-        if found is None:
-            factor = self.factors.get(name, self.unseen) * self.factors.get(in_layouts(name, layouts), 1.0)
-            found = self._configs[name, layouts] = factor, self.timed and name in self.factors
-        return found
+        factor = self.factors.get(name, self.unseen) * self.factors.get(in_layouts(name, layouts), 1.0)
+        return factor, self.timed and name in self.factors
 
 
 LAYOUTS = ("a_layout", "b_layout")  # fields of a problem: how well a tile loads depends on both

@@ -12,20 +12,20 @@ more than the factor NEAR; sweeps have timed what is nearer.
 
 import functools
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from numbers import Real
 
 import numpy
 
 from ..design import as_dict
-from . import efficiency, model
-from .work import LINE, Work, kept
+from . import efficiency
+from .model import COUNTS
+from .work import KNOWN, LINE
 
 NEAR = 1.25
 DIVIDES = 64  # edges of tiles and, in elements, lines of memory are multiples of it
 UNIT = 1e-3  # of the logarithms that trees add, which are integers
-NUMBERS = tuple(name for name in Work._fields if name != "unit")
 AS_THEY_ARE = ("registers", "threads", "cluster")  # fields of a Work; of others, which span decades, the logarithm counts
 
 
@@ -47,25 +47,24 @@ class Trees:
     def factors(self, figures, number):
         """The factors of the predicted times of so many calls with these figures, {name: a number of all, or an array}."""
         table = numpy.zeros((len(self.names), number))
-        for row, name in zip(table, self.names):
-            row[:] = figures.get(name, 0.0)
-        answers = (table[self.figure] > self.threshold[:, None]).view(numpy.uint8)
-        places = numpy.arange(len(self.values))[:, None] * 2 ** len(self.asked) + self._read(answers)
-        return numpy.exp(UNIT * self.values.ravel()[places].sum(axis=0, dtype=int))
-
-    def _read(self, answers):
-        """(trees, calls): the binary numbers that the answers, (questions, calls), are."""
-        place = 0
-        for questions in self.asked:
-            place = 2 * place + answers[questions]
-        return place
+        for at, name in enumerate(self.names.tolist()):
+            if name in figures:
+                table[at] = figures[name]
+        answers = (table.take(self.figure, axis=0) > self.threshold[:, None]).view(numpy.uint8)
+        digits = 2 ** numpy.arange(len(self.asked), dtype=numpy.uint8)[::-1]
+        leaves = numpy.einsum("dtc,d->tc", answers.take(self.asked, axis=0), digits)
+        firsts = numpy.arange(0, self.values.size, self.values.shape[1])[:, None]
+        logs = numpy.ones(len(self.values), numpy.float32) @ self.values.take(firsts + leaves)  # of whole numbers: exact
+        return numpy.exp(UNIT * logs.astype(float))
 
 
-def corrected(trees, problem, contenders, seconds, rate):
-    """The predicted seconds of the contenders, corrected by the Trees, if there are any."""
+def corrected(trees, problem, contenders, predicted, rate, among=None):
+    """The Predicted seconds of the contenders, or of those `among` them, indices, corrected by the Trees, if there are any."""
+    among = range(len(contenders)) if among is None else among
+    seconds = predicted.seconds[among]
     if trees is None:
         return seconds
-    return seconds * trees.factors(figures(problem, contenders, seconds, rate), len(contenders))
+    return seconds * trees.factors(figures(problem, contenders, predicted, rate, among), len(among))
 
 
 def near(seconds):
@@ -79,33 +78,30 @@ def fastest(seconds, costs):
     return among[costs[among].argmin()]
 
 
-def figures(problem, contenders, seconds, rate):
-    """{name: a figure of the problem, or an array of the contenders' figures}."""
-    mains = [max(contender.works, key=_weight) for contender in contenders]
+def figures(problem, contenders, predicted, rate, among):
+    """{name: a figure of the problem, or an array of figures of the contenders `among` all, indices}."""
+    contenders = [contenders[at] for at in among]
+    starts, seconds = predicted.first[among].tolist(), predicted.seconds[among]
+    mains = [start + max(range(len(own.works)), key=own.weight) for start, own in zip(starts, contenders)]
     shares = numpy.array([contender.sustained.shares[: len(efficiency.PARTS)] for contender in contenders]).T
-    counts = numpy.array([work[:3] + work[4:] for work in mains], float).T
-    blocks, flops = counts[NUMBERS.index("blocks")], counts[NUMBERS.index("flops")]
+    counts = predicted.counts[:, mains]
+    blocks, flops = counts[COUNTS.index("blocks")], counts[COUNTS.index("flops")]
     waves = blocks / rate.sms
     logs = numpy.log2([(1 + blocks * flops) / max(1, problem.flops), seconds])
     return {
         **_of_problem(problem),
         **_of_configs(contenders),
-        **dict(zip(NUMBERS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
+        **dict(zip(COUNTS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
         "computed": logs[0],
         "waves": waves,
         "last wave": numpy.divide(numpy.ceil(waves), waves, out=numpy.ones_like(waves), where=waves > 0),
         "kernels": numpy.array([len(contender.works) for contender in contenders], float),
         "seconds": logs[1],
-        **dict(zip(efficiency.PARTS, model.parts_of(mains, rate) / shares / seconds)),
+        **dict(zip(efficiency.PARTS, predicted.full[:, mains] / shares / seconds)),
     }
 
 
-_IN_LOGARITHMS = numpy.array([[name not in AS_THEY_ARE] for name in NUMBERS])
-
-
-def _weight(work):
-    """The main kernel has the largest."""
-    return work.blocks * (work.flops + work.fetched)
+_IN_LOGARITHMS = numpy.array([[name not in AS_THEY_ARE] for name in COUNTS])
 
 
 def _of_problem(problem):
@@ -124,18 +120,16 @@ def _of_problem(problem):
 
 def _of_configs(contenders):
     """{name: its figures}, 0 of a contender without it: the numbers of configs, and 1 for each one's design."""
-    found = {}
-    for at, contender in enumerate(contenders):
-        for name, value in (*_numbers(contender.config), (f"design {contender.design}", 1.0)):
-            if name not in found:
-                found[name] = numpy.zeros(len(contenders))
-            found[name][at] = value
-    return found
+    rows = [_numbers(contender.config, contender.design) for contender in contenders]
+    return {name: [row.get(name, 0.0) for row in rows] for name in dict.fromkeys(chain.from_iterable(rows))}
 
 
-@kept
-def _numbers(config):
-    return tuple((name, float(value)) for name, value in as_dict(config).items() if isinstance(value, Real))
+@functools.lru_cache(KNOWN)
+def _numbers(config, design):
+    """{name: figure} of a config of a design."""
+    return {name: float(value) for name, value in as_dict(config).items() if isinstance(value, Real)} | {
+        f"design {design}": 1.0
+    }
 
 
 @functools.cache
@@ -149,7 +143,9 @@ def _read(path):
     if not path.exists():
         return None
     with numpy.load(path, allow_pickle=False) as arrays:
-        return Trees(*(arrays[field.name] for field in fields(Trees)))
+        found = Trees(*(arrays[field.name] for field in fields(Trees)))
+    wide = {"figure": int, "asked": int, "values": numpy.float32}  # as `factors` needs them: they are kept in few bytes
+    return replace(found, **{name: getattr(found, name).astype(kind) for name, kind in wide.items()})
 
 
 def path_of(gpu, package, op):

@@ -130,26 +130,50 @@ class Contender(NamedTuple):
     sustained: Sustained
     factors: tuple[float, float] = (1.0, 1.0)
 
+    def weight(self, at):
+        """The kernel of the largest is the main one."""
+        work = self.works[at]
+        return work.blocks * (work.flops + work.fetched)
+
+
+class Predicted(NamedTuple):
+    """What the model says of calls.
+
+    seconds  (calls,)
+    first    (calls,): of all kernels the index of each call's first one
+    counts   (COUNTS, kernels): their Work
+    full     (PARTS, kernels): the seconds of the PARTS of each kernel at the target's full figures
+    parts    (PARTS, kernels): the same at what the designs sustain
+    """
+
+    seconds: numpy.ndarray
+    first: numpy.ndarray
+    counts: numpy.ndarray
+    full: numpy.ndarray
+    parts: numpy.ndarray
+
 
 def predicted(contenders, rate):
-    """(seconds of each contender's call, those of its kernels' PARTS, (PARTS, contenders)) on a target of these Rates."""
+    """What is Predicted of the contenders' calls on a target of these Rates."""
     works = [contender.works for contender in contenders]
-    numbers = numpy.array(list(map(len, works)))
-    first = numbers.cumsum() - numbers  # of the kernels, a call's first one
-    figures = numpy.array([*zip(*[(*own.sustained.shares, *own.factors) for own in contenders])]).repeat(numbers, axis=1)
+    numbers = numpy.array([*map(len, works)])
+    first = numbers.cumsum() - numbers
+    figures = numpy.array([(*own.sustained.shares, *own.factors) for own in contenders]).T.repeat(numbers, axis=1)
     *shares, launch, next_launch, factor, after = figures
     next_launch[first] = launch[first]
-    parts = parts_of([*chain(*works)], rate) / (*shares, next_launch)
+    counts, full = counts_and_parts([*chain.from_iterable(works)], rate)
+    parts = full / (*shares, next_launch)
     parts[:-1] *= factor
     parts[EPILOGUE] *= after
     seconds = overlapped(*parts[:EPILOGUE]) + parts[EPILOGUE] + parts[-1]
-    return numpy.add.reduceat(seconds, first), numpy.add.reduceat(parts, first, axis=1)
+    return Predicted(numpy.add.reduceat(seconds, first), first, counts, full, parts)
 
 
-def estimates(seconds, parts):
-    """The Estimates of what is `predicted`."""
+def estimates(predicted):
+    """The Estimates of what is Predicted."""
+    parts = numpy.add.reduceat(predicted.parts, predicted.first, axis=1)
     bounds = parts.argmax(axis=0).tolist()
-    return [Estimate(*values, PARTS[bound]) for *values, bound in zip(seconds.tolist(), *parts.tolist(), bounds)]
+    return [Estimate(*values, PARTS[bound]) for *values, bound in zip(predicted.seconds.tolist(), *parts.tolist(), bounds)]
 
 
 def emulated_cost(work):
@@ -167,21 +191,30 @@ def reached_by(sms, cluster):
     return sms if cluster <= 2 else int(sms * IN_CLUSTERS)
 
 
+COUNTS = tuple(name for name in Work._fields if name != "unit")
+
+
 def parts_of(works, rate):
     """(PARTS, works): the seconds of each of the PARTS of kernels at the target's full figures."""
+    return counts_and_parts(works, rate)[1]
+
+
+def counts_and_parts(works, rate):
+    """((COUNTS, works), and parts_of the works)."""
     blocks, threads, flops, units, fetched, dram, steps, registers, shared, epilogue, clusters = zip(*works)
     known, ieee = rate.held, rate.flops["ieee"]
     held = [known.get(each) or blocks_per_sm(rate, *each) for each in zip(threads, registers, shared)]
     peak = [rate.flops.get(unit) or ieee for unit in units]
     reached = [reached_by(rate.sms, cluster) for cluster in clusters]
     wanted = [BUSY if unit == "ieee" else 0 for unit in units]  # warps
-    rows = numpy.array([blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted], float)
-    blocks, threads, flops, fetched, dram, steps, epilogue, held, peak, reached, wanted = rows
+    counted = blocks, threads, flops, fetched, dram, steps, registers, shared, epilogue, clusters
+    rows = numpy.array([*counted, held, peak, reached, wanted], float)
+    blocks, threads, flops, fetched, dram, steps, _, _, epilogue, _, held, peak, reached, wanted = rows
     full = numpy.floor(blocks / (reached * held))
     rest = blocks - full * reached * held
     busiest = full * held + numpy.ceil(rest / reached)
     warps = numpy.minimum(held, busiest) * threads / 32
-    return numpy.array(
+    return rows[: len(COUNTS)], numpy.array(
         [
             numpy.maximum(1.0, wanted / numpy.maximum(warps, 1.0)) * busiest * flops / peak,
             busiest * fetched / rate.l2,

@@ -41,6 +41,11 @@ class Work(NamedTuple):
     epilogue: float = 0.0
     cluster: int = 1
 
+    def and_also(self, fetched=0.0, steps=0.0, dram=0.0):
+        """The same kernel that also moves so many bytes and makes so many trips: _replace takes as long as a product."""
+        blocks, threads, flops, unit, own_fetched, own_dram, own_steps, *others = self
+        return Work(blocks, threads, flops, unit, own_fetched + fetched, own_dram + dram, own_steps + steps, *others)
+
 
 STORED, ACTIVATED = 8.0, 20.0  # FLOPs of an epilogue for each element, and for an activation with an exponential
 EXPONENTIAL = ("gelu", "silu")
@@ -67,18 +72,18 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
     per_byte  elements of K that an operand's element holds
     lines     of L2 for each 128 bytes of A and of B that a block fetches (1.0, 1.0), as `lines_of` says
     """
-    bm, bn, bk, threads = tile["BM"], tile["BN"], tile["BK"], tile["threads"]
-    stages, splits, programs, waves = tile.get("stages", 1), tile.get("splits", 1), tile.get("programs"), tile.get("waves")
-    m, n, k, itemsize = problem.m, problem.n, -(-problem.k // per_byte), itemsize or problem.dtype.itemsize
-    share_a, share_b = tile.get("share", (1, 1))  # blocks with other rows share a slice of B, those with other columns one of A
+    bm, bn, bk, threads, get = tile["BM"], tile["BN"], tile["BK"], tile["threads"], tile.get
+    stages, splits, programs, waves = get("stages", 1), get("splits", 1), get("programs"), get("waves")
+    m, n, k, itemsize, out_size, at_end = _facts(problem, itemsize, per_byte)
+    share_a, share_b = get("share", (1, 1))  # blocks with other rows share a slice of B, those with other columns one of A
     tiles = batch * -(-m // (bm * share_b)) * -(-n // (bn * share_a)) * share_a * share_b
     slices, fetched = -(-k // (bk * splits)), (bm // share_a * lines[0] + bn // share_b * lines[1]) * bk * itemsize
-    a_slice, results = (bm + bn) * bk * itemsize, batch * m * n * problem.out_dtype.itemsize
+    a_slice, results, is_gpu = (bm + bn) * bk * itemsize, batch * m * n * out_size, target.is_gpu
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     shared = sharers = 0
     if waves:
         shared, own = streamed(tiles, programs, waves), max(1, slices)
-        sharers = tile.get("sharers") or sharers_of(shared, own, programs)
+        sharers = get("sharers") or sharers_of(shared, own, programs)
         lengths = (tiles - shared) // programs * own - (-shared * own // sharers)
         even = "sharers" in tile or MANY * shared < programs  # else fewer may have all slices
         blocks = programs if shared < tiles else sharers if even else -(-tiles * own // max(1, lengths))
@@ -86,38 +91,49 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
     elif programs is not None:
         blocks = min(programs, tiles * splits)
         lengths *= -(-tiles * splits // blocks) if blocks else 1
-    pieces = -(-tiles * splits // max(1, blocks))  # of a block
+    pieces = -(-tiles * splits // (blocks or 1))  # of a block
     if cut or splits > 1:
         sums = 4.0 * bm * bn * (1 if cut else pieces)
         results *= (tiles - cut) / tiles if cut else 0
     read = batch * (m + n) * k * itemsize
-    far = 2 * read > target.l2_bytes and target.is_gpu  # L2 holds a part of the operands
-    if far and tiles > target.sms:  # each wave reads its rows and columns again
-        rows = min(tile.get("GROUP_M", 1), -(-m // bm))
-        columns = min(-(-target.sms // rows), -(-n // bn))
-        read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)
-    if far and shared and sharers % shared:  # neighbours are at different k at a time
-        read = read * (tiles - shared) / tiles + shared * (bm + bn) * k * itemsize
+    if is_gpu and 2 * read > target.l2_bytes:  # L2 holds a part of the operands
+        if tiles > target.sms:  # each wave reads its rows and columns again
+            rows = min(get("GROUP_M", 1), -(-m // bm))
+            columns = min(-(-target.sms // rows), -(-n // bn))
+            read = max(read, tiles // (rows * columns) * (rows * bm + columns * bn) * k * itemsize)
+        if shared and sharers % shared:  # neighbours are at different k at a time
+            read = read * (tiles - shared) / tiles + shared * (bm + bn) * k * itemsize
+    multiplied = 2.0 * bm * bn * bk * per_byte
+    epilogue = bm * bn * at_end
+    if pieces > 1:
+        hidden = _hidden(problem, multiplied * slices, target) if get("in_turn") else 0
+        epilogue += (pieces - 1) * max(0.0, epilogue - hidden)
     return Work(
         blocks,
         threads,
-        2.0 * bm * bn * bk * per_byte * lengths,
+        multiplied * lengths,
         problem.precision,
-        fetched * lengths + sums + results / max(1, blocks),
+        fetched * lengths + sums + results / (blocks or 1),
         read + results + (2 * beyond_l2(4 * splits * batch * m * n, target) if splits > 1 else 0),
-        2 + lengths / ahead_of(stages if target.is_gpu else 1),  # emulations have one slice after the other
+        2 + lengths / ahead_of(stages if is_gpu else 1),  # emulations have one slice after the other
         min(255, bm * bn // threads + 40),
         a_slice * stages,
-        _epilogue(problem, tile, pieces, 2.0 * bm * bn * bk * per_byte * slices, target),
+        epilogue,
     )
 
 
-def _epilogue(problem, tile, pieces, products, target):
-    """FLOPs of a block after the sums of its pieces. Where the next tile is multiplied meanwhile, what its products (in FLOPs)
-    hide does not count."""
-    each = tile["BM"] * tile["BN"] * (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL))
-    hidden = products * (target.peak("ieee") or 0) / (target.peak(problem.precision) or math.inf) if tile.get("in_turn") else 0
-    return each + max(0, pieces - 1) * max(0.0, each - hidden)
+@functools.lru_cache(KNOWN_PROBLEMS)
+def _facts(problem, itemsize, per_byte):
+    """What all tiles have in common: m, n, k in elements of operands, bytes of these and of results, and FLOPs of an epilogue
+    for each result."""
+    at_end = STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)
+    sizes = itemsize or problem.dtype.itemsize, problem.out_dtype.itemsize
+    return problem.m, problem.n, -(-problem.k // per_byte), *sizes, at_end
+
+
+def _hidden(problem, products, target):
+    """FLOPs on the CUDA cores that so many FLOPs of the next tile hide."""
+    return products * (target.peak("ieee") or 0) / (target.peak(problem.precision) or math.inf)
 
 
 LINE, SECTOR = 128, 32  # bytes that L2 sends at a time, and what they consist of

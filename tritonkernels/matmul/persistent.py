@@ -26,7 +26,7 @@ Mirrors cuda_reference/matmul/persistent.cuh, which writes its result in boxes o
 
 from typing import Any, NamedTuple
 
-from ..config import config_of
+from ..config import config_with
 from ..design import Design
 from ..integers import ceil_div
 from ..language.descriptor import as_tma_reads, can_round, describe
@@ -146,10 +146,10 @@ def configs(problem, target):
     yield from whole
     for config in whole:
         if any(goes_in_lines(problem, config)):
-            yield config_of(config.kwargs | {"IN_LINES": True}, config.num_warps, config.num_stages)
+            yield config_with(config, IN_LINES=True)
     for config in tile_configs(problem, target, in_sums, GROUP_M=8, PROGRAMS=programs):
         for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, programs):
-            yield config_of(config.kwargs | {"SPLIT_K": splits}, config.num_warps, config.num_stages)
+            yield config_with(config, SPLIT_K=splits)
 
 
 def _staged_itemsize(problem, block_m, block_n, in_sums):
@@ -193,8 +193,10 @@ READ_OFTEN = 8  # tiles: a copy takes DRAM as long as L2 takes for the lines tha
 def goes_in_lines(problem, config):
     """Whether IN_LINES packs A and B: if its rows begin within sectors of L2, and many tiles read it."""
     lines = lines_of_rows(problem)
+    if not problem.aligned or max(lines) == 1:
+        return False, False
     tiles = ceil_div(problem.n, config.kwargs["BLOCK_N"]), ceil_div(problem.m, config.kwargs["BLOCK_M"])
-    return tuple(problem.aligned and own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
+    return tuple(own > 1 and read >= READ_OFTEN for own, read in zip(lines, tiles))
 
 
 def packed_for_lines(problem, config):
@@ -254,9 +256,10 @@ def packs(problem, config):
 
 def packed(problem, along_k, in_lines):
     """Whether `operand` packs A and B; operands that lie in other multiples of 16 bytes than the problem knows are left out."""
-    always = not problem.aligned or (problem.precision == "tf32" and not can_round())
-    across = problem.a_layout != "row", problem.b_layout != "col"
-    return tuple(always or lines or (along and lies) for lines, along, lies in zip(in_lines, along_k, across))
+    if not problem.aligned or (problem.precision == "tf32" and not can_round()):
+        return True, True
+    (a_in_lines, b_in_lines), (a_along_k, b_along_k) = in_lines, along_k
+    return a_in_lines or (a_along_k and problem.a_layout != "row"), b_in_lines or (b_along_k and problem.b_layout != "col")
 
 
 def walks(config):

@@ -22,13 +22,15 @@ product before they load the next slice, which goes into the same registers, whi
 Mirrors cuda_reference/matmul/persistent.cuh, which has clusters, too; in Gluon of Triton 3.6 a slice cannot be sent to several.
 """
 
+import functools
 import itertools
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 
-from ..config import config_of
+from ..choice.work import KNOWN_PROBLEMS, kept
+from ..config import config_of, config_with
 from ..design import Design
 from ..language.descriptor import as_tma_reads, describe_for_gluon
 from ..language.gluon_tile import needs_a_gpu
@@ -165,6 +167,12 @@ def sums(numbers):
     return rows // numbers["CONSUMERS"] * columns // 128
 
 
+@kept
+def _taken(config):
+    """(sums of a thread, rows of all consumers, stages)"""
+    return sums(config.kwargs), sides(config.kwargs)[0], config.kwargs["STAGES"]
+
+
 def _most_sums(problem, rows):
     """The most sums of a thread that leave registers for what else the problem needs."""
     if sums_slices(problem):  # those of a slice, or of a part of its columns
@@ -185,22 +193,33 @@ def _loads_first(problem, numbers):
 
 
 def candidates(problem, target):
-    """The numbers of all tiles, with as many stages as fit. With two boxes the copy of one overlaps the store of the other, but
-    a fourth stage gains more. SWAPPED tiles are those of other shapes, or that spare a copy."""
+    """All tiles without splits. SWAPPED ones are those of other shapes, or that spare a copy."""
+    for config, is_twice in _tiles(problem.dtype.itemsize, target):
+        if not is_twice or _loads_first(problem, config.kwargs):
+            yield config
+
+
+@functools.lru_cache(KNOWN_PROBLEMS)
+def _tiles(itemsize, target):
+    """[(a config of each tile, whether it is SWAPPED and there is such a shape that is not)], with as many stages as fit. With
+    two boxes the copy of one overlaps the store of the other, but a fourth stage gains more."""
+    found = []
     for (rows, columns, consumers), swapped in itertools.product(TILES, (False, True)):
         room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
         staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
         stages = min(MOST_STAGES, (room - staged * rows * BOX) // stage)
         block_m, block_n = (columns, rows) if swapped else (rows, columns)
-        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // problem.dtype.itemsize, "GROUP_M": 8}
+        numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": BOX // itemsize, "GROUP_M": 8}
         numbers |= {"SWAPPED": swapped, "CONSUMERS": consumers, "STAGES": stages, "STAGED": staged, "PROGRAMS": target.sms}
-        if not swapped or (block_m, block_n) not in SHAPES or _loads_first(problem, numbers):
-            yield numbers
+        config = config_of(numbers | {"SPLIT_K": 1}, num_warps=4, num_stages=1)
+        found.append((config, swapped and (block_m, block_n) in SHAPES))
+    return found
 
 
-def legal(numbers, problem, target):
+def legal(config, problem):
     """Whether a thread's sums leave registers for what else it needs, and three slices fit."""
-    return sums(numbers) <= _most_sums(problem, sides(numbers)[0]) and numbers["STAGES"] >= 3
+    held, rows, stages = _taken(config)
+    return held <= _most_sums(problem, rows) and stages >= 3
 
 
 def _along_k(problem, config):
@@ -213,16 +232,14 @@ def _along_k(problem, config):
 
 def configs(problem, target):
     """Configs without splits first."""
-    found = [numbers for numbers in candidates(problem, target) if legal(numbers, problem, target)]
-    for in_lines in (False, True):
-        for numbers in found:
-            config = config_of(numbers | {"SPLIT_K": 1} | ({"IN_LINES": True} if in_lines else {}), 4, 1)
-            if not in_lines or any(goes_in_lines(problem, config)):
-                yield config
-    for numbers in found:
-        if numbers["BLOCK_N"] & numbers["BLOCK_N"] - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
-            for splits in splits_that_fill(count_tiles(problem, numbers, problem.batch), problem.k, target.sms):
-                yield config_of(numbers | {"SPLIT_K": splits}, 4, 1)
+    found = [config for config in candidates(problem, target) if legal(config, problem)]
+    yield from found
+    yield from (config_with(config, IN_LINES=True) for config in found if any(goes_in_lines(problem, config)))
+    for config in found:
+        columns = config.kwargs["BLOCK_N"]
+        if columns & columns - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
+            for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, target.sms):
+                yield config_with(config, SPLIT_K=splits)
 
 
 def _comes_in_slices(problem, config, c, a_along_k):

@@ -52,7 +52,11 @@ def threads(config):
 
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
-    return config | {"threads": threads(config), "stages": config.get("STAGES", 1), "GROUP_M": config.get("GROUP", 1) or ALL}
+    return dict(config) | {
+        "threads": threads(config),
+        "stages": config.get("STAGES", 1),
+        "GROUP_M": config.get("GROUP", 1) or ALL,
+    }
 
 
 def group(problem, config):

@@ -13,7 +13,10 @@ pair shares the 320, and fetches 288 rows a tile instead of 448.
 import functools
 import itertools
 
+import numpy
+
 from tritonkernels.choice.model import reached_by
+from tritonkernels.choice.work import KNOWN, kept
 
 from ...launch import ceil_div, config_of
 from .space import in_order
@@ -39,7 +42,8 @@ EACH = 2  # tiles of a side, direction and cluster: those that take the least ti
 # (tiles side by side along the span, which share slices of the other side, and across it, which share those of the span)
 CLUSTERS = (1, 1), (2, 1), (1, 2), (2, 2), (4, 2), (2, 4)
 ONE_WGMMA, BOX_ACROSS_K = 256, 64  # columns, at most; of 16 bits
-PAIRS = (192, 192, 3, False, 2, 1), (128, 320, 2, False, 1, 2)  # of sizes that others have alone
+PAIRS = (192, 192, False, 2, 1), (128, 320, False, 1, 2)  # side, span, SWAPPED, CLUSTERS: of sizes that others have alone
+NO_SPAN = 1 << 40
 OVERHEAD = 16  # of a tile, as if its span were so much longer
 WHOLE_ROWS = range(129, 321)  # columns of tiles that have all of a product's, in turn: fewer are of several tiles
 
@@ -61,6 +65,7 @@ def shared_bytes(config, boxes=None, lines=None):
     return whole + config["CONSUMERS"] * (boxes * BOX + 4 * config["BN"] + 8)
 
 
+@kept
 def sharers_of_slices(config):
     """(the blocks that share a slice of A, and of B). If the config does not say, a pair shares the larger operand's, if its
     half is whole boxes, and of four two share each."""
@@ -88,10 +93,16 @@ def sums(config):
     return config["BM"] * config["BN"] // (128 * (1 if "IN_TURN" in config else config["CONSUMERS"]))
 
 
+@functools.lru_cache(KNOWN)
+def taken(config, shared_bytes=shared_bytes):
+    """(consumers, sums of a thread, bytes of shared memory)"""
+    return config["CONSUMERS"], sums(config), shared_bytes(config)
+
+
 def legal(config, problem, target, shared_bytes=shared_bytes):
     """Whether a block's slices and boxes fit in shared memory, and a thread's sums in its registers with what follows."""
-    consumers, held = config["CONSUMERS"], sums(config)
-    if target.is_gpu and shared_bytes(config) > target.shared_per_block:
+    consumers, held, nbytes = taken(config, shared_bytes)
+    if target.is_gpu and nbytes > target.shared_per_block:
         return False
     if problem.precision == "fp8" and consumers == 3:  # without registers for scales
         return False
@@ -156,24 +167,43 @@ def that_fill_waves(problem, target):
     along_k = problem.a_layout == "row", problem.b_layout == "col"
     if not _may_have_any_span(problem, along_k):
         return
-    known = {(config["BM"], config["BN"]) for config in (*LARGE, SMALL[0])}
-    slices_of = functools.partial(lines_of_slices, itemsize=problem.dtype.itemsize, a_by_k=along_k[0], b_by_k=along_k[1])
-    for swapped, consumers, (along, across) in itertools.product((True, False), MOST_SPAN, CLUSTERS):
+    layout = problem.dtype.itemsize, *along_k
+    for swapped in (True, False):
         length, other = (problem.m, problem.n) if swapped else (problem.n, problem.m)
         across_k = problem.dtype.itemsize == 2 and not along_k[not swapped]
         broken = across_k and not any(along_k)  # boxes: of the other direction's tiles they would be broken as well
         unit = 16 if problem.precision == "int8" else BOX_ACROSS_K if across_k and not broken else 8
-        side, walkers = 64 * consumers, reached_by(target.sms, along * across) // (along * across) or 3
+        kinds, spans = _kinds(unit, swapped, across_k)
+        side, along, across = kinds.T[:, :, None]
         lines = problem.batch * ceil_div(ceil_div(other, side), across)
-        rounds = {}  # of the walkers
-        for span in _spans(unit, side, consumers, swapped, (along, across), across_k):
-            if ((span, side) if swapped else (side, span)) not in known:
-                rounds[span] = ceil_div(ceil_div(ceil_div(length, span), along) * lines, walkers)
-        small = along > 1 < across  # clusters both ways are for one round: tiles of more are large enough without
-        for span in sorted(rounds, key=lambda span: rounds[span] * (span + OVERHEAD))[: 1 if small else EACH]:
-            if not small or rounds[span] == 1:
-                yield _spanning(slices_of, side, span, consumers, swapped, along, across)
-    yield from (_spanning(slices_of, *pair) for pair in PAIRS)
+        rounds = ceil_div(ceil_div(ceil_div(length, spans), along) * lines, _walkers(target.sms))
+        fastest = numpy.where(spans < NO_SPAN, rounds * (spans + OVERHEAD), numpy.inf).argsort(kind="stable")[:, :EACH]
+        of_kinds = (numpy.take_along_axis(values, fastest, 1).tolist() for values in (spans, rounds))
+        for (side, along, across), *of_kind in zip(kinds.tolist(), *of_kinds):
+            small = along > 1 < across  # clusters both ways are for one round: tiles of more are large enough without
+            for span, turns in [*zip(*of_kind)][: 1 if small else EACH]:
+                if span < NO_SPAN and (not small or turns == 1):
+                    yield _spanning(layout, side, span, swapped, along, across)
+    yield from (_spanning(layout, *pair) for pair in PAIRS)
+
+
+@functools.cache
+def _kinds(unit, swapped, across_k):
+    """([side, along, across] of each kind of tiles, the spans that each may have, rising, NO_SPAN where there are no more)."""
+    known = {(config["BM"], config["BN"]) for config in (*LARGE, SMALL[0])}
+    kinds = [(64 * consumers, *cluster) for consumers, cluster in itertools.product(MOST_SPAN, CLUSTERS)]
+    spans = [
+        [span for span in _spans(unit, *kind, swapped, across_k) if (span, kind[0])[:: 1 if swapped else -1] not in known]
+        for kind in kinds
+    ]
+    return numpy.array(kinds), numpy.array([*zip(*itertools.zip_longest(*spans, fillvalue=NO_SPAN))])
+
+
+@functools.cache
+def _walkers(sms):
+    """The clusters of each kind that so many SMs hold; without a GPU three."""
+    clusters = [along * across for _, (along, across) in itertools.product(MOST_SPAN, CLUSTERS)]
+    return numpy.array([[reached_by(sms, cluster) // cluster or 3] for cluster in clusters])
 
 
 def of_whole_rows(problem):
@@ -184,9 +214,9 @@ def of_whole_rows(problem):
         return
     across_k = problem.dtype.itemsize == 2 and not along_k[1]
     unit = BOX_ACROSS_K if across_k else 16 if problem.n > ONE_WGMMA or problem.precision == "int8" else 8
-    slices_of = functools.partial(lines_of_slices, itemsize=problem.dtype.itemsize, a_by_k=along_k[0], b_by_k=along_k[1])
     columns = ceil_div(problem.n, unit) * unit
-    yield _tile(64, columns, 2, lines=slices_of({"BM": 64, "BN": columns}), CLUSTER=1, IN_TURN=True)
+    lines = lines_of_slices({"BM": 64, "BN": columns}, problem.dtype.itemsize, *along_k)
+    yield _tile(64, columns, 2, lines=lines, CLUSTER=1, IN_TURN=True)
 
 
 def _may_have_any_span(problem, along_k):
@@ -197,17 +227,19 @@ def _may_have_any_span(problem, along_k):
     return problem.precision != "tf32" or all(along_k)
 
 
-def _spans(unit, side, consumers, swapped, cluster, across_k):
+def _spans(unit, side, along, across, swapped, across_k):
     """The multiples of `unit` that a tile may span, along K in whole eights for each of those that share it. What one wgmma
     does not multiply by has two halves, or whole boxes. What a pair of large tiles shares is the longer side."""
-    step, pair = unit if across_k else max(unit, 8 * cluster[1]), cluster == (1, 2)
+    step, pair, consumers = unit if across_k else max(unit, 8 * across), (along, across) == (1, 2), side // 64
     for span in range(max(LEAST, step), (OF_PAIRS.get(consumers, 0) if pair else MOST_SPAN[consumers]) + 1, step):
         halves = span <= ONE_WGMMA or span % (BOX_ACROSS_K if across_k else 2 * unit) == 0
         if halves and not (swapped and span % 128 == 0 and consumers > 1) and (not pair or span > side):
             yield span
 
 
-def _spanning(slices_of, side, span, consumers, swapped, along, across):
+@functools.lru_cache(KNOWN)
+def _spanning(layout, side, span, swapped, along, across):
     bm, bn = (span, side) if swapped else (side, span)
     shared = {"CLUSTER": along * across, "SHARE_A": across if swapped else along} if along * across > 1 else {}
-    return _tile(bm, bn, consumers, lines=slices_of({"BM": bm, "BN": bn}), **shared, **({"SWAPPED": True} if swapped else {}))
+    lines = lines_of_slices({"BM": bm, "BN": bn}, *layout)
+    return _tile(bm, bn, side // 64, lines=lines, **shared, **({"SWAPPED": True} if swapped else {}))

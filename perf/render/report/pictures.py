@@ -73,7 +73,7 @@ def predicted(case, target):
     if not found:
         return {}
     _, predicted = counted.predicted(found, efficiency.sustained(target.name))
-    seconds = {(run.package, run.run.design): of_run for run, of_run in zip(found, predicted.tolist())}
+    seconds = {(run.package, run.run.design): of_run for run, of_run in zip(found, predicted.seconds.tolist())}
     return {(r.implementation, r.design): seconds.get((contenders.PACKAGES[r.implementation], r.design)) for r in case.designs}
 
 

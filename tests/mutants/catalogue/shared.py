@@ -98,8 +98,8 @@ MUTANTS = [
     *of(
         "tritonkernels/choice/learned.py",
         "test_learned",
-        ("a threshold above itself", "table[self.figure] > self", "table[self.figure] >= self"),
-        ("answers read backwards", "in self.asked:", "in self.asked[::-1]:"),
+        ("a threshold above itself", "axis=0) > self", "axis=0) >= self"),
+        ("answers read backwards", "dtype=numpy.uint8)[::-1]", "dtype=numpy.uint8)"),
         ("the slowest of the contenders", "costs[among].argmin()", "costs[among].argmax()"),
         ("all are contenders", "seconds <= NEAR * seconds.min()", "seconds <= math.inf"),
     ),
@@ -131,8 +131,8 @@ MUTANTS = [
         ("clusters on all SMs", "sms if cluster <= 2 else", "sms if cluster <= 99 else"),
         (
             "what a design sustains left out",
-            "rate) / (*shares, next_launch)",
-            "rate)",
+            "full / (*shares, next_launch)",
+            "full * 1.0",
         ),
         ("all launches as long as the first", "next_launch[first] = launch[first]", "next_launch[:] = launch"),
         ("an epilogue for nothing", " + parts[EPILOGUE] + parts[-1]", " + parts[-1]"),

@@ -66,7 +66,7 @@ MUTANTS = [
         "wgmma_tiles",
         ("registers of three consumers for sums alone", "held + OF_A_BOX <= REGISTERS", "held <= REGISTERS"),
         ("all registers whatever follows", "or (scaled and ", "or ("),
-        ("slices of any size", "shared_bytes(config) > target.shared_per_block", "False"),
+        ("slices of any size", "nbytes > target.shared_per_block", "False"),
         ("sums of slices that take no registers", "held > MOST_PROMOTED", "False"),
         ("broken boxes of large tiles", "and _share_whole_boxes(tile", "and bool(tile"),
     ),
@@ -112,9 +112,13 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/wgmma_tiles.py",
         "persistent_swapped and (span or which or fit or halves)",
-        ("rounds of single tiles in clusters", "ceil_div(length, span), along) * lines", "ceil_div(length, span), 1) * lines"),
-        ("tiles that cost nothing but their span", "(span + OVERHEAD)", "(span)"),
-        ("the longest spans", "[: 1 if small else EACH]", "[-2:]"),
+        (
+            "rounds of single tiles in clusters",
+            "ceil_div(length, spans), along) * lines",
+            "ceil_div(length, spans), 1) * lines",
+        ),
+        ("tiles that cost nothing but their span", "(spans + OVERHEAD)", "(spans)"),
+        ("the longest spans", "rounds * (spans + OVERHEAD)", "-spans"),
         (
             "lines of tiles without the batch",
             "problem.batch * ceil_div(ceil_div(other, side), across)",
@@ -131,7 +135,7 @@ MUTANTS = [
         ),
         ("results that TMA does not write", " or problem.n * problem.out_dtype.itemsize % 16:", ":"),
         ("stages beside no box", "boxes) for boxes in (2, 1)]", "boxes) for boxes in (0, 0)]"),
-        ("parts of slices in broken eights", "max(unit, 8 * cluster[1])", "unit"),
+        ("parts of slices in broken eights", "max(unit, 8 * across)", "unit"),
         ("halves of a wide tile in broken eights", "span % (BOX_ACROSS_K if across_k else 2 * unit) == 0", "True"),
         ("a pair that shares the shorter side", "not pair or span > side", "True"),
         (

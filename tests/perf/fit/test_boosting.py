@@ -129,5 +129,5 @@ def test_few_shapes_teach_nothing(fitted):  # noqa: F811
 def test_a_sample_is_what_the_model_left(fitted):  # noqa: F811
     run = counted.counted(shapes(1), H200)[0]
     ((figures, log),) = residuals._samples([run], fitted)
-    assert math.exp(log) == pytest.approx(run.run.seconds / counted.predicted([run], fitted)[1][0])
+    assert math.exp(log) == pytest.approx(run.run.seconds / counted.predicted([run], fitted)[1].seconds[0])
     assert figures["k"] == pytest.approx(math.log2(run.problem.k)) and figures[f"design {run.run.design}"] == 1.0

@@ -58,7 +58,7 @@ def shapes(number, noise=0.03, outliers=0.05, seed=0, names=tuple(TRUE)):
                 works = tuple(design.work(own, config, H200))
                 of_problem, after = true.of_problem(own)
                 contender = model.Contender(design.name, config, works, true, (factor * of_problem, after))
-                (seconds,), _ = model.predicted([contender], model.rates(H200))
+                (seconds,) = model.predicted([contender], model.rates(H200)).seconds
                 runs.append(Run(design.name, as_dict(config), seconds * (3 if pick.random() < outliers else 1)))
         yield Timed("synthetic", own, None, {PACKAGE: runs})
 
@@ -194,9 +194,9 @@ def test_a_precision_with_few_records_is_about_as_the_design_s_others(runs, fitt
     off = []
     for few in (2, len(own)):
         found = table.fitted([*own, *slow[:few]])
-        predicted = [counted.predicted(of_one, found)[1] for of_one in (own, slow)]
+        predicted = [counted.predicted(of_one, found)[1].seconds for of_one in (own, slow)]
         off.append(numpy.median(numpy.divide(*predicted[::-1])))
-        alone = counted.predicted(own, fitted)[1]
+        alone = counted.predicted(own, fitted)[1].seconds
         assert numpy.median(numpy.divide(predicted[0], alone)) == pytest.approx(1, abs=0.02)
         assert factor_of_slow(found[KEY + "tiled tf32"]) == pytest.approx(1.2, rel=0.05)
     assert 1.05 < off[0] < 1.5 < off[1] == pytest.approx(2, rel=0.02)
@@ -261,7 +261,7 @@ def test_arrays_predict_what_the_model_predicts(runs, fitted):
         factors = numpy.array([pick.uniform(0.5, 2) for _ in samples.names])
         sustained = Sustained(*shares, {name: factor for (name, _), factor in zip(samples.names, factors)})
         seconds, derivatives = samples.predicted(shares[None], factors)
-        assert seconds == pytest.approx(counted.predicted(own, {key: sustained})[1], rel=1e-9)
+        assert seconds == pytest.approx(counted.predicted(own, {key: sustained})[1].seconds, rel=1e-9)
         for column in range(len(SHARES) + len(factors)):
             step = numpy.ones(len(SHARES) + len(factors))
             step[column] = math.exp(1e-5)
@@ -275,7 +275,7 @@ def test_calls_in_a_row_have_no_first_launch(runs, fitted):
     rows = [run._replace(run=run.run._replace(in_a_row=True)) for run in own]
     sustained = [efficiency.of_design(fitted, *run.key.split()) for run in own]
     saved = [H200.launch / of.launch - H200.launch / of.next_launch for of in sustained]
-    alone, in_rows = (counted.predicted(runs, fitted)[1] for runs in (own, rows))
+    alone, in_rows = (counted.predicted(runs, fitted)[1].seconds for runs in (own, rows))
     assert list(alone - in_rows) == pytest.approx(saved)
     first, further = (Samples.of(runs).parts[-2:].sum(axis=1) for runs in (own, rows))
     assert first[0] == pytest.approx(300 * H200.launch) and further[0] == 0 and sum(first) == pytest.approx(sum(further))

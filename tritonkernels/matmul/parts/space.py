@@ -2,7 +2,7 @@
 
 import functools
 
-from ...choice.work import EXPONENTIAL, KNOWN
+from ...choice.work import EXPONENTIAL, KNOWN, KNOWN_PROBLEMS
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.on_target import two_warpgroups_wait
@@ -108,8 +108,9 @@ def candidates(problem):
         yield from (tile for tile in NARROW if problem.n <= tile[1] < problem.m)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def good_tiles(problem, target):
-    return [tile for tile in candidates(problem) if legal(tile, problem, target)]
+    return tuple(tile for tile in candidates(problem) if legal(tile, problem, target))
 
 
 def tiles_with_room(problem, target):

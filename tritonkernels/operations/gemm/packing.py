@@ -8,7 +8,7 @@ then read an element at a time or stored with bank conflicts, slice by slice and
 import dataclasses
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, copy, kept
+from ...choice.work import KNOWN, KNOWN_PROBLEMS, copy, kept
 
 PACKED = "PACKED"
 QUAD = 4  # elements that are read at once
@@ -59,18 +59,16 @@ def may_pack(design, packs, made, rows_of):
             yield from design.launches(problem, config, a, b, c, out)
 
     @functools.lru_cache(KNOWN_PROBLEMS)
-    def copied(problem):
-        """(the Work of the copies, the problem of what is left)."""
+    def copies(problem):
         sizes = {"a": (problem.m, problem.k), "b": (problem.k, problem.n)}
-        names = packs(problem)
-        left = dataclasses.replace(problem, **{f"{name}_layout": "row" for name in names})
-        return [copy(1, *sizes[name], problem.dtype.itemsize) for name in names], left
+        return [copy(1, *sizes[name], problem.dtype.itemsize) for name in packs(problem)]
+
+    own_work = functools.lru_cache(KNOWN)(design.work)  # which is the same for every layout
 
     def work(problem, config, target):
         if not is_packed(config):
-            return design.work(problem, config, target)
-        copies, left = copied(problem)
-        return (*copies, *design.work(left, own_of(config), target))
+            return own_work(problem, config, target)
+        return (*copies(problem), *own_work(problem, own_of(config), target))
 
     def tile(config):
         return design.tile(own_of(config) if is_packed(config) else config)

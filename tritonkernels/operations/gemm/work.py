@@ -45,11 +45,8 @@ UNDER_WAY = 64  # registers of a thread for the parts that it reads
 def last_adds(kernel, problem, t, parts, tiles, share=1):
     """The Work of a product, with what the last block to arrive does for its `share` of the result: it reads `parts` sums of a
     tile and writes the tile. That is the bytes of so many `tiles` for a block on average, and trips after its own sums."""
-    return kernel._replace(
-        fetched=kernel.fetched + 4.0 * t["BM"] * t["BN"] * tiles,
-        dram=kernel.dram + share * problem.m * problem.n * problem.out_dtype.itemsize,
-        steps=kernel.steps + 2 + parts * t["BM"] * t["BN"] / t["threads"] / UNDER_WAY,
-    )
+    steps = 2 + parts * t["BM"] * t["BN"] / t["threads"] / UNDER_WAY
+    return kernel.and_also(4.0 * t["BM"] * t["BN"] * tiles, steps, share * problem.m * problem.n * problem.out_dtype.itemsize)
 
 
 def of_streams(tile):

@@ -1,11 +1,14 @@
 """The Work of matmul's designs, of both packages; tile(config) gives the block tile in the analysis' terms."""
 
-from ...choice.work import addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
+import functools
+
+from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
 from ...problem import PACKED
 from ..gemm.split_counts import at_once, one_by_one
 from .schemes import SCHEMES
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def lines_of_rows(problem):
     """lines_of A's and B's rows as they lie."""
     rows = problem.row_bytes
@@ -15,22 +18,25 @@ def lines_of_rows(problem):
 def main_kernel(problem, tile, target, packed):
     """The kernel that multiplies; whether A and B are `packed`, in rows of whole lines of L2. The tile may have the elements of
     a `box` that is copied whole, of what lies across K."""
-    lines = [1.0 if whole else own for whole, own in zip(packed, lines_of_rows(problem))]
+    packs_a, packs_b = packed
+    of_a, of_b = lines_of_rows(problem)
     if box := tile.get("box"):
-        across_k = problem.a_layout != "row", problem.b_layout != "col"
-        spans = zip(lines, across_k, packed, (tile["BM"], tile["BN"]))
-        lines = [own * -(-n // box) * box / n if across and not whole else own for own, across, whole, n in spans]
-    return product(problem, tile, target, per_byte=PACKED.get(problem.precision, 1), batch=problem.batch, lines=lines)
+        if problem.a_layout != "row":
+            of_a = of_a * -(-tile["BM"] // box) * box / tile["BM"]
+        if problem.b_layout != "col":
+            of_b = of_b * -(-tile["BN"] // box) * box / tile["BN"]
+    lines = 1.0 if packs_a else of_a, 1.0 if packs_b else of_b
+    return product(problem, tile, target, None, PACKED.get(problem.precision, 1), problem.batch, lines)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
 def copies(problem, packs_a, packs_b):
     """The kernels that pack operands, those that the batch shares once."""
     itemsize, per_byte = problem.dtype.itemsize, PACKED.get(problem.precision, 1)
     k = -(-problem.k // per_byte)
-    if packs_a:
-        yield copy(1 if problem.a_shared else problem.batch, problem.m, k, itemsize)
-    if packs_b:
-        yield copy(1 if problem.b_shared else problem.batch, problem.n, k, itemsize)
+    of_a = copy(1 if problem.a_shared else problem.batch, problem.m, k, itemsize)
+    of_b = copy(1 if problem.b_shared else problem.batch, problem.n, k, itemsize)
+    return (of_a,) * bool(packs_a) + (of_b,) * bool(packs_b)
 
 
 def as_they_lie(problem, config):
@@ -59,7 +65,7 @@ def of_splits(tile, packs=as_they_lie, alone=None, rows=1, second=None):
         splits, bm, bn = t["splits"], t["BM"], t["BN"]
         packed = packs(problem, config)
         kernel = main_kernel(problem, t, target, packed)
-        before = tuple(copies(problem, *packed))
+        before = copies(problem, *packed)
         if splits == 1:
             return *before, kernel
         if alone is None or (8 if problem.accumulate == "fp64" else 4) * splits * bm * bn <= alone:
@@ -82,7 +88,7 @@ def _adding(kernel, tile, in_groups):
     splits = tile["splits"]
     parts = 4.0 * tile["BM"] * tile["BN"] * (splits + 1) / splits  # bytes of a block, on average; the last waits for them
     trips = 4 + one_by_one(splits) if in_groups else 2 + splits / 4
-    return kernel._replace(fetched=kernel.fetched + parts, steps=kernel.steps + trips)
+    return kernel.and_also(parts, trips)
 
 
 def of_streams(tile, packs, rows=None, sharers=None):
@@ -101,12 +107,11 @@ def of_streams(tile, packs, rows=None, sharers=None):
             t = t | {"sharers": by}
         packed = packs(problem, config)
         kernel = main_kernel(problem, t, target, packed)
-        before = tuple(copies(problem, *packed))
+        before = copies(problem, *packed)
         if -(-shared * slices // by) % slices == 0:  # no tile is cut
             return *before, kernel
         if rows is None:  # a block cuts about one tile, and a part of that is read once
-            fetched, steps = kernel.fetched + 4.0 * t["BM"] * t["BN"], kernel.steps + 2 + one_by_one(1 + by // shared) / 2
-            return *before, kernel._replace(fetched=fetched, steps=steps)
+            return *before, kernel.and_also(4.0 * t["BM"] * t["BN"], 2 + one_by_one(1 + by // shared) / 2)
         blocks = shared * (t["BM"] // rows)
         return *before, kernel, stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
 
