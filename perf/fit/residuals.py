@@ -1,6 +1,5 @@
 """The tables of what the model of time gets wrong: Trees for each operation and package, as arrays that the choice reads."""
 
-import functools
 import io
 import itertools
 import math
@@ -21,16 +20,23 @@ def fitted(runs, sustained):
     """{(package, operation): Trees} from Counted runs, and the table of what designs sustain: a process for each core."""
     groups = {key: own for key, own in sorted(_grouped(runs).items()) if _teaches(own)}
     largest = sorted(groups, key=lambda key: -len(groups[key]))  # these first, so that all cores end at about the same time
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-        found = dict(zip(largest, pool.map(functools.partial(_boosted, sustained), map(groups.get, largest))))
+    fork = multiprocessing.get_context("fork")  # a child has the runs already: to send them takes as long as to fit some
+    with ProcessPoolExecutor(
+        mp_context=fork, initializer=_given.update, initargs=({"groups": groups, "to": sustained},)
+    ) as pool:
+        found = dict(zip(largest, pool.map(_boosted, largest)))
     return {key: found[key] for key in groups}
+
+
+_given = {}  # in a child of `fitted`: the runs of all groups, and what designs sustain
 
 
 def _teaches(runs):
     return len({run.shape.key for run in runs if run.shape.judges}) >= FEWEST
 
 
-def _boosted(sustained, runs):
+def _boosted(key):
+    runs, sustained = _given["groups"][key], _given["to"]
     samples = [sample for _, of_shape in itertools.groupby(runs, _of_shape) for sample in _samples([*of_shape], sustained)]
     return boosted(*zip(*samples), *_among(runs))
 
