@@ -9,7 +9,7 @@ import types
 import numpy
 import torch
 
-from . import backend, validate
+from . import backend, miscompiled, validate
 from .errors import LaunchError
 from .library import Library
 from .plans import FromAddress, Launched, with_address
@@ -58,9 +58,12 @@ class TritonLaunch:
             from .language import descriptor
 
             _hash_in_order(self.kernel)
-            if not descriptor.has_field() and any(map(descriptor.rounds, self.values.values())):
+            rounds = not descriptor.has_field() and any(map(descriptor.rounds, self.values.values()))
+            if rounds or miscompiled.is_known_of():
                 compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
-                descriptor.set_types(compiled.metadata, self.values.values())
+                miscompiled.check(compiled)
+                if rounds:
+                    descriptor.set_types(compiled.metadata, self.values.values())
             return self._launched(self.kernel[self.grid](**self.values, **self.options))
         from triton.runtime.errors import InterpreterError
 
@@ -83,6 +86,7 @@ class TritonLaunch:
         with _BINDING:  # Triton has no lock here: of two threads that are the first, one would fill caches that are replaced
             self.kernel.device_caches.__getitem__(driver.active.get_current_device())
         compiled = self.kernel.warmup(grid=self.grid, **self.values, **self.options)
+        miscompiled.check(compiled)
         driver.active.launcher_cls(compiled.src, compiled.metadata)
 
     def _launched(self, compiled):
