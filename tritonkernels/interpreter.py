@@ -245,7 +245,7 @@ class _Semantic(type(interpreter.interpreter_semantic)):
 
     def binary_op_type_checking_impl(self, left, right, *allowed, **others):
         of_tensors = type(left) is type(right) is self.tensor and left.dtype is right.dtype and not left.dtype.is_ptr()
-        if of_tensors and len(allowed) < 4 and not others:  # no division, of which some types have none
+        if of_tensors and len(allowed) < 4 and not others:  # a division may need a wider type
             return self.broadcast_impl_value(left, right)
         return super().binary_op_type_checking_impl(left, right, *allowed, **others)
 
