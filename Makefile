@@ -12,6 +12,8 @@
 # make lint       style, and the types of what users see, in the README's and the docs' snippets, too
 PYTHON ?= python3
 
+unexport PYTHONDONTWRITEBYTECODE  # a hundred processes of the tests import our modules, which take longer to compile than to load
+
 .PHONY: compare test test-core test-all fuzz gpu mutants report docs docs-site lint clean
 
 compare: .venv/installed
@@ -51,11 +53,13 @@ lint: .venv/installed
 	.venv/bin/ruff format --check .
 	.venv/bin/python -m tests.tools.typed
 
-# Installed once: a stamp newer than requirements.txt means there is nothing to do.
+# Installed once: a stamp newer than requirements.txt means there is nothing to do. pip would compile on one core; some packages
+# hold files for other Pythons, which do not compile.
 .venv/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python >= 3.10 is needed; name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt
+	.venv/bin/python -m compileall -qq -j 0 .venv/lib || true
 	@touch $@
 
 # What only the site takes, as nothing else needs its 90 MB.

@@ -209,26 +209,66 @@ def _remember_types():
     interpreter._get_np_dtype = lambda type: numpy_type(tl.uint64 if type.scalar.is_ptr() else type.scalar)
 
     new_block_type, new_tensor = tl.core.block_type.__init__, tl.core.tensor.__init__
-    of_block_types, of_tensors = {}, {}  # their attributes
+    of_block_types, of_scalars = {}, {}  # their attributes
 
     def init_block_type(self, element_ty, shape):
-        key = (element_ty.name, *(size.value if isinstance(size, tl.constexpr) else size for size in shape))
+        sizes = tuple([size.value if isinstance(size, tl.constexpr) else size for size in shape])
+        key = element_ty.name, sizes
         if key in of_block_types:
             vars(self).update(of_block_types[key])
             return
-        new_block_type(self, element_ty, shape)
+        new_block_type(self, element_ty, [*sizes])
+        self.sizes, self.of_tensors = sizes, {}  # plain integers, and the attributes of tensors of that shape
         if not element_ty.is_ptr():  # whose name does not say all
             of_block_types[key] = vars(self).copy()
 
     def init_tensor(self, handle, type):
-        key = tuple(type.shape) if type.is_block() else ()
-        if key in of_tensors:
-            vars(self).update(of_tensors[key], handle=handle, type=type, dtype=type.scalar)
+        known = vars(type).get("of_tensors", of_scalars)
+        if known:
+            vars(self).update(known, handle=handle, type=type, dtype=type.scalar)
             return
         new_tensor(self, handle, type)
-        of_tensors[key] = {name: value for name, value in vars(self).items() if name not in ("handle", "type", "dtype")}
+        known.update({name: value for name, value in vars(self).items() if name not in ("handle", "type", "dtype")})
 
     tl.core.block_type.__init__, tl.core.tensor.__init__ = init_block_type, init_tensor
+    tl.core.block_type.with_element_ty = lambda self, element_ty: tl.core.block_type(element_ty, self.sizes)
+    _compare_itself_first(tl.core.dtype)
+
+
+def _compare_itself_first(kind):
+    compare = kind.__eq__
+    kind.__eq__ = lambda self, other: self is other or compare(self, other)
+
+
+class _Semantic(type(interpreter.interpreter_semantic)):
+    """What two operands become before they are combined, without Triton's search where they are alike."""
+
+    def binary_op_type_checking_impl(self, left, right, *allowed, **others):
+        of_tensors = type(left) is type(right) is self.tensor and left.dtype is right.dtype and not left.dtype.is_ptr()
+        if of_tensors and len(allowed) < 4 and not others:  # a division may need a wider type
+            return self.broadcast_impl_value(left, right)
+        return super().binary_op_type_checking_impl(left, right, *allowed, **others)
+
+    def broadcast_impl_value(self, left, right):
+        shapes = _sizes(left.type), _sizes(right.type)
+        if shapes[0] == shapes[1]:
+            return left, right
+        common = _common(*shapes)
+        return self._of_sizes(left, shapes[0], common), self._of_sizes(right, shapes[1], common)
+
+    def _of_sizes(self, value, sizes, wanted):
+        if sizes == wanted:
+            return value
+        type = tl.core.block_type(value.dtype, wanted)
+        create = self.builder.create_broadcast
+        return self.tensor(create(value.handle, wanted) if sizes else self.builder.create_splat(type, value.handle), type)
+
+
+def _sizes(type):
+    return type.sizes if type.is_block() else ()
+
+
+_common = functools.cache(numpy.broadcast_shapes)
 
 
 class _GridExecutor(interpreter.GridExecutor):
@@ -243,4 +283,5 @@ _prepare_language()
 _omit_what_is_dropped()
 _remember_types()
 interpreter.interpreter_builder.__class__ = _HarshBuilder
+interpreter.interpreter_semantic.__class__ = _Semantic
 interpreter.GridExecutor = _GridExecutor

@@ -55,7 +55,17 @@ def launch():
         x = tl.load(x_ptr + places)
         tl.store(out_ptr + places, tl.dot(x, x, input_precision=PRECISION))
 
-    kernels = {k.__name__: k for k in (store_box, copy, raise_all, swap, divide, divide_once, copy_in_vectors, multiply)}
+    @triton.jit
+    def combine(out_ptr, rows, scalar, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+        i = tl.arange(0, 4)
+        added = tl.arange(0, ROWS)[:, None] * 10 + i + scalar
+        ratio = added.to(tl.float16) / (i + 1).to(tl.float16)  # a quotient of halves is of fp32
+        wide = tl.where(tl.arange(0, ROWS)[:, None] < rows, added.to(tl.int64) << 32, 0)
+        both = (wide >> 32) + tl.arange(0, COLUMNS)[None, :] * 0 + ((ratio * 4096).to(tl.int64) << 32)
+        tl.store(out_ptr + tl.arange(0, ROWS)[:, None] * 4 + i, both)
+
+    made = store_box, copy, raise_all, swap, divide, divide_once, copy_in_vectors, multiply, combine
+    kernels = {k.__name__: k for k in made}
     copy.fn.__globals__.update(tl=tl)
 
     def launch(name, grid, *arguments):
@@ -149,6 +159,18 @@ def test_a_product_of_fp32_is_tf32_unless_it_asks_for_ieee(launch, precision, bi
     launch("multiply", (1,), x, out, precision)
     cut = (x.view(torch.int32) >> bits << bits).view(torch.float32).double()
     torch.testing.assert_close(out.double(), cut @ cut, rtol=1e-6, atol=0)
+
+
+def test_operands_of_other_shapes_and_types(launch):
+    """Fewer dimensions and single elements are repeated, and small types become the larger one; other shapes are errors."""
+    out = torch.zeros(8, 4, dtype=torch.int64)
+    launch("combine", (1,), out, 6, 3, 8, 4)
+    added = torch.arange(8)[:, None] * 10 + torch.arange(4) + 3
+    kept = torch.where(torch.arange(8)[:, None] < 6, added, 0)
+    ratio = (added.float() / torch.arange(1, 5) * 4096).long()
+    assert torch.equal(out, kept + (ratio << 32))
+    with pytest.raises(LaunchError, match="shape"):
+        launch("combine", (1,), out, 6, 3, 8, 2)
 
 
 @pytest.mark.parametrize("grid", [(0,), (3, 0)])
