@@ -1,9 +1,9 @@
 """A fault of Triton 3.6's LLVM that gives wrong indices: a kernel that has it is not launched.
 
-LLVM packs two shifted indices into one number of 64 bits, and only the upper one is used afterwards. But the lower one, which it
-takes for meaningless, runs over into the upper one:
+LLVM packs two shifted indices into one number of 64 bits, and only the upper one is used afterwards. But the lower one, which
+it takes for meaningless, runs over into the upper one:
 
-    mul.wide.u32 %rd101, %r1, 2147483648;  // the thread's number, shifted by 31: its other bits belong into no index
+    mul.wide.u32 %rd101, %r1, 2147483648;  // the thread's number, shifted by 31: its bits belong into no index
     or.b64       %rd104, %rd101, %rd103;   // an index in the upper half
     mov.b64      {_, %r32}, %rd104;        // that index, with bits of the thread's number
 
@@ -36,8 +36,8 @@ def check(compiled):
     """Raise LaunchError if the compiled kernel has the fault."""
     if is_known_of() and is_faulty(compiled.asm.get("ptx", "")):
         raise LaunchError(
-            f"Triton 3.6 compiles {compiled.name} wrongly for this config and these operands: bits of the thread's number get into "
-            "an index (tritonkernels/miscompiled.py). Triton 3.7 and later do not; or name another config or design."
+            f"Triton 3.6 compiles {compiled.name} wrongly for this config and these operands: bits of the thread's number get "
+            "into an index (tritonkernels/miscompiled.py). Triton 3.7 and later do not; or name another config or design."
         )
 
 
