@@ -3,12 +3,12 @@
 LLVM packs two shifted indices into one number of 64 bits, and only the upper one is used afterwards. But the lower one, which
 it takes for meaningless, runs over into the upper one:
 
-    mul.wide.u32 %rd101, %r1, 2147483648;  // the thread's number, shifted by 31: its bits belong into no index
+    mul.wide.u32 %rd101, %r1, 2147483648;  // the thread's number shifted by 31: in no index
     or.b64       %rd104, %rd101, %rd103;   // an index in the upper half
     mov.b64      {_, %r32}, %rd104;        // that index, with bits of the thread's number
 
-Found by compute-sanitizer in conv2d's implicit_gemm, in tf32 with an image that is not aligned to 16 bytes: threads wrote next to
-their results. Triton 3.7 and later do not pack so.
+Found by compute-sanitizer in conv2d's implicit_gemm, in tf32 with an image that is not aligned to 16 bytes: threads wrote next
+to their results. Triton 3.7 and later do not pack so.
 """
 
 import functools

@@ -13,6 +13,7 @@ from tests.harness import DEVICES, available_on, channels_last, first_dim_inside
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.numerics import judge
+from tritonkernels.operations.conv2d.taps import lie_along
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 SMALL = {"BM": 64, "BN": 128, "CONSUMERS": 2}  # consumers side by side
@@ -114,3 +115,17 @@ def test_boxes_of_every_tile_fit_in_shared_memory():
     """Across C filters are whole boxes of 64. Of one consumer two blocks share an SM, which has 228 KB."""
     for tile in SPACE:
         assert (3 - tile["CONSUMERS"]) * (shared_bytes(tile, across=True) + 1024) <= 228 * 1024, tile
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_filters_are_read_in_place_only_where_taps_are_evenly_apart(columns):
+    """As a matrix for each tap: not the first two of three columns."""
+    filters = torch.empty(16, 64, 3, 3, dtype=torch.float16).contiguous(memory_format=channels_last)
+    assert lie_along(filters[..., :columns], 1) == (columns == 3)
+
+
+@pytest.mark.parametrize("library", WHOLE, ids=lambda library: library.package)
+def test_filters_of_groups_are_no_matrix_to_read_in_place(library):
+    """Of one tap, by a design that reads a flipped filter."""
+    weight, grad = random(6, 4, 1, 1), random(2, 6, 5, 7)
+    run_checked(library, "conv2d_input", "implicit_gemm", (2, 8, 5, 7), weight, grad, groups=2)

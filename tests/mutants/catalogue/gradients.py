@@ -72,6 +72,10 @@ MUTANTS = [
         "cuda_reference and conv2d_input and depthwise",
         ("rows not flipped", "(g.R - 1 - r) * from.r", "r * from.r"),
         ("channels of the first group", "(int64_t(group) * g.k_per_group() + k)", "int64_t(k)"),
+    ),
+    *of(
+        "cuda_reference/conv2d_input/parts/flipped.cuh",
+        "cuda_reference and conv2d_input and implicit_gemm",
         ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
     ),
     *of(
@@ -220,7 +224,6 @@ MUTANTS = [
         "cuda_reference/conv2d_weight/parts/channels_last.py",
         "test_channels_last_cuda and test_copies",
         ("gaps between rows forgotten", "and (h == 1 or stride[2] == w)", ""),
-        ("pixels apart taken for planes", "and (w == 1 or stride[3] == 1) ", ""),
         ("patches over two images", "images * ceil_div(plane, pixels) if dense", "ceil_div(images * plane, pixels) if dense"),
     ),
     *of(
@@ -239,7 +242,11 @@ MUTANTS = [
         ("second operand's programs counted from the first's", "program - of_a.programs", "program"),
         ("first operand's last program is the second's", "program < of_a.programs:", "program + 1 < of_a.programs:"),
         ("gaps between rows forgotten", "and (h == 1 or row == w)", ""),
-        ("planes begin at chunks", "math.gcd(CHUNK, h * w, image if n > 1 else 0, channel if c > 1 else 0)", "CHUNK"),
+        (
+            "planes begin at chunks",
+            "math.gcd(16 // images.element_size(), h * w, image",
+            "math.gcd(16 // images.element_size(), image",
+        ),
     ),
     *of(
         "cuda_reference/conv2d_weight/parts/thin.cuh",

@@ -60,7 +60,6 @@ MUTANTS = [
     *of(
         "tritonkernels/language/ring.py",
         "conv2d and test_warp_specialized and not cuda and (sizes or pieces or layouts)",
-        ("the last slices announced in disorder", "at, AHEAD - i, AHEAD - i - 1", "at, i + 1, AHEAD - i - 1"),
         ("the last copies not waited for", "AHEAD - i - 1, slices", "AHEAD - i, slices"),
         ("a place before the ring's first", "at - before + STAGES)", "at - before)"),
         ("a slice before the first one", "pred=slices >= before", "pred=True"),
