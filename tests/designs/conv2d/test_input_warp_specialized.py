@@ -120,7 +120,7 @@ def test_boxes_of_every_tile_fit_in_shared_memory():
 @pytest.mark.parametrize("columns", [2, 3])
 def test_filters_are_read_in_place_only_where_taps_are_evenly_apart(columns):
     """As a matrix for each tap: not the first two of three columns."""
-    filters = torch.empty(16, 64, 3, 3, dtype=torch.float16).contiguous(memory_format=channels_last)
+    filters = channels_last(torch.empty(16, 64, 3, 3, dtype=torch.float16))
     assert lie_along(filters[..., :columns], 1) == (columns == 3)
 
 

@@ -75,11 +75,6 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d_input/parts/flipped.cuh",
-        "cuda_reference and conv2d_input and implicit_gemm",
-        ("channels side by side", "filters[c * to.k + k * to.c", "filters[c * to.k + k * g.R * g.S"),
-    ),
-    *of(
-        "cuda_reference/conv2d_input/parts/flipped.cuh",
         "test_conv2d_gradients and filters_of_more_than_a_tile and cuda",
         ("a tile read before it is written", "    __syncthreads();\n", ""),
         (
