@@ -288,3 +288,5 @@ def test_the_bias_of_a_gradient_is_added_by_every_design(library, op, design, de
     available_on(library, device)
     make = lambda *shape: random(*shape, device=device)  # noqa: E731
     run_checked(library, op, design, (2, 1, 11, 9), make(1, 1, 3, 2), make(2, 1, 3, 8), stride=(4, 1), bias=make(1))
+    none = {"stride": (4, 1), "padding": (3, 0)}  # of the only row
+    run_checked(library, op, design, (2, 1, 1, 9), make(1, 1, 1, 2), make(2, 1, 2, 8), bias=make(1), **none)
