@@ -101,7 +101,7 @@ def test_layouts(library, layout, device):
 
 
 @every_library
-@pytest.mark.parametrize("name", ("a patch", "one position more", "steps"))
+@pytest.mark.parametrize("name", ("a step each way", "one position more", "steps"))
 @on_devices
 def test_what_is_not_there_is_no_factor(library, name, device):
     """An infinite input next to positions outside of the plane, whose gradients are no zeros to multiply it with."""
