@@ -99,7 +99,6 @@ MUTANTS = [
         "tritonkernels/conv2d_weight/depthwise.py",
         "test_weight_depthwise and tritonkernels and (sizes or factor)",
         ("columns outside of the image read", "at.to(tl.uint32) < tl.cast(size, tl.uint32)", "at < size"),
-        ("rows outside of the plane multiplied", "product = tl.where(exist, product, 0.0)", "product = product"),
         ("a filter's tiles all the first", "h = p * STEP_H - g.padding_h + first_r", "h = p * STEP_H - g.padding_h"),
         ("taps of steps in between", "and (row - r) % STEP_H == 0 and", "and"),
     ),
