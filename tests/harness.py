@@ -90,10 +90,14 @@ def suited(library, op, design, shapes, **options):
 
     Options are left out then, all or all but groups; none are added. One that takes a filter a channel gets one channel.
     """
-    if op not in ("conv2d", "conv2d_input"):
+    if op not in ("conv2d", "conv2d_input", "conv2d_weight"):
         return shapes, options
     image, weight, *others = shapes
     grouped = {"groups": options["groups"]} if "groups" in options else {}
+    if op == "conv2d_weight":
+        (grad,) = others
+        one = (image[0], 1, *image[2:]), type(weight)((1, 1, *weight[2:])), (grad[0], 1, *grad[2:])
+        return _first_taken(library, op, design, ((shapes, options), (one, {})))
 
     def by(filter, image=image):
         outputs = [size - taps + 1 for size, taps in zip(image[2:], filter[2:])]
@@ -102,6 +106,11 @@ def suited(library, op, design, shapes, **options):
     c = weight[1] * options.get("groups", 1)
     one_channel = by((1, 1, 3, 3), type(image)((image[0], 1, *image[2:])))
     calls = ((shapes, options), (by((*weight[:2], 3, 3)), grouped), (by((weight[0], c, 1, 1)), {}), (one_channel, {}))
+    return _first_taken(library, op, design, calls)
+
+
+def _first_taken(library, op, design, calls):
+    """The first (shapes, options) that the design takes on a GPU, of some type."""
     refuses = {d.name: d for d in library.designs(op)}[design].refuses
     for suiting, asked in calls:
         for dtype in CONVOLVED:

@@ -59,10 +59,12 @@ __device__ __forceinline__ void load_row(Sum<T> (&row)[COUNT][WIDTH], const T* a
     }
 }
 
+template <class T> constexpr int PER_SM = sizeof(Sum<T>) > 4 ? 2 : 3;  // blocks
+
 // Block -> (LANES * WIDTH channels, R x S taps), the last fastest; its range of patches. WIDTH divides the number of channels.
 // SHIFT >= 0: quads of neighbours are aligned, and the first input of a patch is the SHIFT-th of one.
 template <class T, int R, int S, int STEP_H, int STEP_W, int ACROSS, int LANES, int WIDTH, int SHIFT>
-__global__ void __launch_bounds__(PATCH_THREADS, sizeof(Sum<T>) > 4 ? 2 : 3)
+__global__ void __launch_bounds__(PATCH_THREADS, PER_SM<T>)
 depthwise(const T* __restrict__ input, const T* __restrict__ grad_output, T* __restrict__ weight, Sum<T>* __restrict__ sums,
           Geometry g, Strides stride, int patches_per_split) {
     wait_for_earlier_kernels();

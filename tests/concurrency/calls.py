@@ -43,6 +43,7 @@ def calls(op):
             ((random(2, 4, 7, 17), (6, 2, 3, 2), random(2, 6, 7, 18)), {"padding": 1, "groups": 2}),
             ((channels_last(random(1, 3, 9, 21)), (9, 3, 3, 3), channels_last(random(1, 9, 4, 19))), {"stride": (2, 1)}),
             ((random(2, 5, 9, 7, **half), (8, 5, 3, 3), channels_last(random(2, 8, 9, 7, **half))), {"padding": 1}),
+            ((random(2, 5, 9, 7), (5, 1, 3, 3), channels_last(random(2, 5, 9, 7))), {"groups": 5, "padding": 1}),
         ],
         "conv2d_bias": [((random(2, 6, 17, 31),), {}), ((channels_last(random(3, 37, 19, 11)),), {})],
         "matmul": [

@@ -91,9 +91,13 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
     ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
-    ("conv2d/warp_specialized.cuh", "conv2d::warp_specialized<__half, 64, 128, 2, 8, 1, true, false>"): (
+    ("conv2d/warp_specialized.cuh", "conv2d::warp_specialized<__half, 64, 128, 2, 8, 1, true, true, false>"): (
         "6conv2d16warp_specialized",
         [BARRIERS, ARRIVAL],
+    ),
+    ("conv2d_weight/parts/cuda_cores.cuh", "conv2d_weight::cuda_cores<64, 64, 32, 8, 8, 2>"): (
+        "conv2d_weight10cuda_cores",
+        [ARRIVAL],
     ),
     ("conv2d_weight/warp_specialized.cuh", "conv2d_weight::warp_specialized<__half, 64, 128, 8>"): (
         "13conv2d_weight16warp_specialized",

@@ -18,7 +18,7 @@ SHAPES = {
     "conv2d_weight": ((1, 3, 9, 17), Size((5, 3, 3, 2)), (1, 5, 7, 16)),
     "conv2d_bias": ((2, 5, 20, 17),),
 }
-ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests.designs.test_gemm_ladder_cuda.py traces these
+ELSEWHERE = {("gemm", design) for design in CONFLICT_FREE}  # tests/designs/test_gemm_ladder_cuda.py traces these
 TRACED = [p for p in designs(*SHAPES) if p.values[0] is LIBRARY and p.values[1:] not in ELSEWHERE]
 
 

@@ -31,6 +31,6 @@ def announce(full, at, before: gl.constexpr, waiting: gl.constexpr, slices, STAG
 
 @gluon.jit
 def announce_last(full, at, AHEAD: gl.constexpr, slices, STAGES: gl.constexpr):
-    """Those that are still on their way, when `at` is the place after the last one's."""
+    """The slices still on their way are full, one after the other; `at` is the place after the last one's."""
     for i in gl.static_range(AHEAD):
         announce(full, at, AHEAD - i, AHEAD - i - 1, slices, STAGES)

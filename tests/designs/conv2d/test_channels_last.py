@@ -35,7 +35,7 @@ def check(*images):
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("device", DEVICES)
 def test_copies(name, device):
-    """Of each layout alone, and before and after one that takes other patches, in one launch."""
+    """Each layout alone, and before and after one that takes other patches, in one launch."""
     available_on(LIBRARY, device)
     x, other = (random(*shape, dtype=torch.float16, device=device) for shape in (SHAPES[name], (1, 5, 9, 7)))
     for layout in NCHW + OTHERS:

@@ -91,7 +91,7 @@ OTHERS = (channels_last, first_dim_inside, offset_by_one, padded, step_two, crop
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("device", DEVICES)
 def test_copies(dtype, name, device):
-    """Of each layout alone, and after and before one that takes other patches, in one launch."""
+    """Each layout alone, and after and before one that takes other patches, in one launch."""
     available_on(LIBRARY, device)
     x, other = random(*SHAPES[name], dtype=dtype, device=device), random(1, 5, 9, 7, dtype=dtype, device=device)
     for layout in NCHW + OTHERS:

@@ -126,6 +126,6 @@ def test_filters_are_read_in_place_only_where_taps_are_evenly_apart(columns):
 
 @pytest.mark.parametrize("library", WHOLE, ids=lambda library: library.package)
 def test_filters_of_groups_are_no_matrix_to_read_in_place(library):
-    """Of one tap, by a design that reads a flipped filter."""
+    """One tap, by a design that reads a flipped filter."""
     weight, grad = random(6, 4, 1, 1), random(2, 6, 5, 7)
     run_checked(library, "conv2d_input", "implicit_gemm", (2, 8, 5, 7), weight, grad, groups=2)

@@ -56,7 +56,9 @@ def test_up_to_the_bound(library, op, design, name):
     call = prepared(op, *args, out=out, **options)
     chosen = {d.name: d for d in library.designs(op)}[design]
     if chosen.refuses(call.problem, library.target(out.device)) is not None:
-        assert design in NEAR or "." in design
+        assert (
+            design in NEAR or "." in design or (op, design) == ("conv2d_weight", "depthwise")
+        )  # sums of all taps in registers
         return
     library.run(call, design)
     torch.testing.assert_close(out.double(), expected.detach(), rtol=1e-5, atol=1e-5)

@@ -303,7 +303,7 @@ MUTANTS = [
         "tritonkernels/launch.py",
         "test_persistent and types_are_set",
         ("tensor maps of a type that does not round", "descriptor.set_types(compiled.metadata, self.values.values())", "pass"),
-        ("types set where Triton has a field", "if not descriptor.has_field() and any(", "if any("),
+        ("types set where Triton has a field", "not descriptor.has_field() and any(", "any("),
     ),
     *of(
         "tritonkernels/language/descriptor.py",

@@ -34,7 +34,7 @@ def count_tiles(problem, channels):
 
 
 def count_patches(problem, down, across):
-    """Of an output channel."""
+    """How many patches an output channel has."""
     return problem.n * ceil_div(problem.p, down) * ceil_div(problem.q, across)
 
 

@@ -45,7 +45,7 @@ class Cut(NamedTuple):
     def longest(self):
         """Slices of the block that has most."""
         shared = max(self.head, ceil_div(self.left * self.tail, self.sharers) if self.sharers else 0) if self.left else 0
-        return ceil_div(self.whole, self.blocks) * self.slices + shared
+        return ceil_div(self.whole, max(1, self.blocks)) * self.slices + shared
 
 
 def cut(tiles, slices, blocks, least=LEAST):
