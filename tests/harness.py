@@ -95,8 +95,8 @@ def suited(library, op, design, shapes, **options):
     image, weight, *others = shapes
     grouped = {"groups": options["groups"]} if "groups" in options else {}
     if op == "conv2d_weight":
-        (grad,) = others
-        one = (image[0], 1, *image[2:]), type(weight)((1, 1, *weight[2:])), (grad[0], 1, *grad[2:])
+        outputs = [size - taps + 1 for size, taps in zip(image[2:], weight[2:])]
+        one = (image[0], 1, *image[2:]), type(weight)((weight[0], 1, *weight[2:])), (image[0], weight[0], *outputs)
         return _first_taken(library, op, design, ((shapes, options), (one, {})))
 
     def by(filter, image=image):

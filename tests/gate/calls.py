@@ -186,6 +186,7 @@ def _gradient(operands, empty):
             "smallest": ([call(*geometry) for geometry in SMALLEST_IMAGES], BOTH),
             "ragged": ([call(*geometry) for geometry in RAGGED_IMAGES], BOTH),
             "ragged, channels_last": ([call(*geometry, _channels_last) for geometry in RAGGED_IMAGES], BOTH),
+            "ragged, steps beyond the taps": ([call((2, 5, 9, 21), (7, 5, 1, 1), {"stride": 2})], NEW),
             "whole vectors that are not aligned": ([call(*geometry, _one_element_further) for geometry in WHOLE_IMAGES], NEW),
             "no products": ([call(*geometry) for geometry in empty], NEW),
         }
