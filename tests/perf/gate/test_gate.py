@@ -296,7 +296,8 @@ def test_what_failed_before_goes_last(visit, step, capsys, digests):
     begun = []
     for _ in range(2):
         capsys.readouterr()
-        visit(step("tests-gemm-1of1", "print('a!')"), step("large-gemm", "print('a')"), step("calls", "print('a')"), again=True)
+        longer = step("large-gemm", "import time; time.sleep(0.5); print('a')")
+        visit(step("tests-gemm-1of1", "print('a!')"), longer, step("calls", "print('a')"), again=True)
         begun.append([line.split()[1] for line in capsys.readouterr().out.splitlines() if "processes" in line])
         digests["tests-gemm-1of1"] = "changed"
     assert begun == [["large-gemm:", "calls:", "tests-gemm-1of1:"], ["tests-gemm-1of1:", "large-gemm:", "calls:"]]
