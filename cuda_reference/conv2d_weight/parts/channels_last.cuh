@@ -26,7 +26,7 @@ struct Copied {
     int64_t H, W, groups, channels, pitch;
     ImagesStrides stride;
 
-    // Of a column of the result in `from`, or NOWHERE if it has zeros.
+    // Where a column of the result lies in `from`; NOWHERE if it has zeros.
     __device__ __forceinline__ int64_t offset(int column) const {
         const int group = groups == 1 ? 0 : column / int(pitch), c = groups == 1 ? column : column % int(pitch);
         return group < groups && c < channels ? (group * channels + c) * stride.c : NOWHERE;
@@ -65,8 +65,8 @@ template <class Bits, int COLUMNS> struct Patch {
         count = int(of.run - first < PIXELS ? of.run - first : PIXELS);
     }
 
-    // Of a chunk of a row: swizzled so that the eight rows which ldmatrix reads together, or a warp's words of 32 bits, are in
-    // different banks.
+    // Where a chunk of a row lies: swizzled so that the eight rows which ldmatrix reads together, or a warp's words of 32 bits,
+    // are in different banks.
     __device__ __forceinline__ uint4* place(int row, int chunk) const {
         const int turn = sizeof(Bits) == 4 ? row / 4 % 8 : NARROW ? row % 2 * 4 : row / 8 % 4 * 2 + row % 2;
         return chunks + row * CHUNKS + (chunk ^ turn);
@@ -80,7 +80,7 @@ template <class Bits, int COLUMNS> struct Patch {
     __device__ __forceinline__ int row_of(int round) const { return (round * COPY_THREADS + threadIdx.x) / CHUNKS; }
     __device__ __forceinline__ int chunk_of(int round) const { return (round * COPY_THREADS + threadIdx.x) % CHUNKS; }
 
-    // Of planes, by 16 bytes.
+    // Reads planes, by 16 bytes.
     __device__ __forceinline__ void read_planes(const Bits* from, const Copied& of) const {
         const unsigned base = unsigned(reinterpret_cast<uintptr_t>(from) / sizeof(Bits));
         const auto skipped = [&](int64_t at) { return (base + unsigned(at)) % CHUNK; };
@@ -110,7 +110,7 @@ template <class Bits, int COLUMNS> struct Patch {
         }
     }
 
-    // Of any strides, element by element, lanes along the smaller one. `offsets` are in shared memory.
+    // Reads any strides, element by element, lanes along the smaller one. `offsets` are in shared memory.
     __device__ __forceinline__ void read_any(const Bits* from, const Copied& of, int64_t* offsets) const {
         int64_t *const of_pixel = offsets, *const of_column = offsets + PIXELS;
         for (int i = threadIdx.x; i < PIXELS; i += COPY_THREADS) {

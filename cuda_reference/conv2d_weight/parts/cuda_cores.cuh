@@ -6,7 +6,7 @@
 // instructions. The quads are 128 of the others, the copies of a slice some 120.
 //
 // As many blocks as the GPU holds share the tiles evenly (pieces.cuh): 69 tiles of 128 x 128 would be a quarter or half of a wave.
-// Of a tile that several blocks share, the last to arrive adds up the sums in the order of positions, in one launch.
+// Where several blocks share a tile, the last to arrive adds up the sums in the order of positions, in one launch.
 #pragma once
 #include "../../common/add_splits.cuh"
 #include "../../common/overlap.cuh"
