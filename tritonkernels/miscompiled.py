@@ -8,7 +8,8 @@ it takes for meaningless, runs over into the upper one:
     mov.b64      {_, %r32}, %rd104;        // that index, with bits of the thread's number
 
 Found by compute-sanitizer in conv2d's implicit_gemm, in tf32 with an image that is not aligned to 16 bytes: threads wrote next
-to their results. Triton 3.7 and later do not pack so.
+to their results. Such tiles are no candidates any more (conv2d/parts/slices.py); of what else the fault may be in, this is the
+check. Triton 3.7 and later do not pack so.
 """
 
 import functools

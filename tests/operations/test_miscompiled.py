@@ -3,9 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from tests.harness import prepare
 from tritonkernels import miscompiled
+from tritonkernels.conv2d.parts import slices
 from tritonkernels.errors import LaunchError
+from tritonkernels.target import Target
 
 # What Triton 3.6 makes of conv2d's implicit_gemm in tf32, BLOCK_N 32 and FLAT, with an image that is not aligned to 16 bytes.
 FAULTY = """
@@ -40,3 +44,17 @@ def test_a_faulty_kernel_is_not_launched(monkeypatch):
     with pytest.raises(LaunchError, match=r"_kernel wrongly .* Triton 3\.7"):
         miscompiled.check(compiled)
     miscompiled.check(SimpleNamespace(name="_kernel", asm={"cubin": b""}))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+def test_the_tile_in_which_it_was_found_is_no_candidate_where_it_is_known(precision, monkeypatch):
+    image, filters = torch.empty(2, 16, 5, 9, device="meta"), torch.empty(16, 16, 3, 3, device="meta")
+    problem = prepare("conv2d", image, filters, precision=precision).problem
+
+    def tiles():
+        return {(c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) for c in slices.candidates(problem, Target.named("h200"))}
+
+    monkeypatch.setattr(miscompiled, "is_known_of", lambda: False)
+    every = tiles()
+    monkeypatch.setattr(miscompiled, "is_known_of", lambda: True)
+    assert every - tiles() == ({slices.MISCOMPILED} if precision == "tf32" else set())

@@ -5,6 +5,7 @@ Pure functions. In what follows M is N P Q, the output pixels, N the output chan
 
 import functools
 
+from ... import miscompiled
 from ...choice.work import KNOWN
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
@@ -31,6 +32,7 @@ SPECIAL = {"ieee": ON_CUDA_CORES, "fp64": OF_DOUBLES}
 FEWER_BLOCKS = 200  # registers: left alone, ptxas spills a few words to fit one more block on an SM
 MOST_WIDE = 32 * 32  # sums of a tile whose offsets, of 64 bits, are those of each element
 LEAST_K = 16  # of tl.dot
+MISCOMPILED = 64, 32  # by Triton 3.6, in flat slices of tf32, if the image is not aligned to 16 bytes
 
 MOST_SPLITS, SPLIT_TILE = 16, 64 * 128  # of larger tiles, ptxas spills sums while those of the splits are added
 MOST_SUMS = 2**16  # of all the splits of a tile
@@ -117,7 +119,9 @@ def candidates(problem, target):
             short = by_element and not rows_by_element(problem, tile)
             slow = shape == BIGGEST and two_warpgroups_wait(problem, target)
             spills = problem.wide and tile["FLAT"] and problem.precision == "ieee" and block_m * block_n > MOST_WIDE
-            if crowded or short or slow or spills or not fits(tile, how, problem, target):
+            faulty = (block_m, block_n) == MISCOMPILED and tile["FLAT"] and problem.precision == "tf32"
+            faulty = faulty and miscompiled.is_known_of()
+            if crowded or short or slow or spills or faulty or not fits(tile, how, problem, target):
                 continue
         may_pack = problem.precision == "tf32" and target.arch == 90 and not by_element
         counts = splits(tile, most_programs, problem, target)
