@@ -128,14 +128,13 @@ class _HarshBuilder(interpreter.InterpreterBuilder):
 def _check_promises(pointers, mask):
     """Raise unless what multiple_of and max_contiguous have said of the offsets holds where a lane is not masked.
 
-    An access takes vectors of what is contiguous and aligned, so that of two promises the smaller counts.
+    Each counts alone: Triton 3.9 computes one address for a thread's neighbours in a run, whether they are aligned or not.
     """
     if "offsets" not in pointers.attr:
         return
     offsets, one = pointers.attr["offsets"], (1,) * pointers.data.ndim
     runs, multiples = (pointers.attr.get(name, one) for name in ("tt.contiguity", "tt.divisibility"))
     for axis, (run, multiple) in enumerate(zip(runs, multiples)):
-        run = min(run, multiple) if "tt.divisibility" in pointers.attr else run
         vectors = _cut(offsets, run, axis)
         used = _cut(numpy.broadcast_to(mask.data != 0, offsets.shape), run, axis).any(axis=-1)
         first = vectors[used][:, :1]

@@ -63,13 +63,13 @@ def _depthwise_channels_kernel(
             offsets = corner + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
+                offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
                 x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
                 acc = add_products(acc, x, taps, at, g.step_h, g.dilation_h)
                 offsets += input.h
         offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
-            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, max(2, VECTOR))), (1, VECTOR))
+            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
             tl.store(out.ptr + offsets, rounded(acc[i] + first, out.ptr.dtype.element_ty), mask=valid & (p + i < g.P))
             offsets += out.h
 

@@ -66,9 +66,15 @@ def _filters_kernel(
     inside = (c < C_PER_GROUP) & (at < taps.row)
     of_k = (group * K_PER_GROUP + k) * weight.k
     offsets = of_k + (c * weight.c + tap // S % R * weight.r + tap % S * weight.s)
-    offsets = tl.multiple_of(tl.max_contiguous(offsets, (2, 1)), (1, 1))  # lanes along taps
-    found = tl.load(weight.ptr + offsets, mask=inside & (group < GROUPS) & (k < K_PER_GROUP), other=0)
+    inside_of_it = inside & (group < GROUPS) & (k < K_PER_GROUP)
+    found = tl.trans(tl.load(weight.ptr + tl.trans(offsets), mask=tl.trans(inside_of_it), other=0))  # lanes along taps
     tl.store(taps.ptr + tap * taps.row + at, widened(found, taps.ptr.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def turned(block):
+    """The block with its last dimension first, so that lanes lie along what was the first."""
+    return tl.permute(block, (2, 1, 0))
 
 
 @triton.jit
@@ -99,8 +105,6 @@ def _grouped_kernel(
     valid = (image < g.N) & (group < g.groups)
 
     SUMS: tl.constexpr = taps.ptr.dtype.element_ty
-    DOWN: tl.constexpr = 1 if CHANNELS_INSIDE else 2
-    ACROSS: tl.constexpr = 2 if CHANNELS_INSIDE else 1
     acc = zero_sums((BLOCK, LANES, KT), RUN, SUMS)
     h0 = p * g.step_h - g.padding_h
     # where lanes lie along channels, each loads its own taps (the same for all runs), so that they have the results' layout
@@ -122,11 +126,12 @@ def _grouped_kernel(
             offsets = channel_offsets + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                # Vectors that the compiler cannot prove; without any, a hint of runs of 2 makes lanes lie along that dimension
-                offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if VECTOR == 1 else 1, VECTOR))
-                offsets = tl.multiple_of(offsets, (1, 1, VECTOR))
-                x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
-                x = split_last(x, VECTOR)
+                if CHANNELS_INSIDE or VECTOR > 1:  # vectors that the compiler cannot prove
+                    offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, VECTOR)), (1, 1, VECTOR))
+                    x = tl.load(input.ptr + offsets, mask=inside, other=0)
+                else:
+                    x = turned(tl.load(input.ptr + turned(offsets), mask=turned(inside), other=0))
+                x = split_last(widened(x, SUMS), VECTOR)
                 for j in tl.static_range(VECTOR):
                     acc = add_products(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
                 offsets += input.h
@@ -139,9 +144,11 @@ def _grouped_kernel(
     for i in tl.static_range(RUN):
         sums = rounded(acc[i] + first, out.ptr.dtype.element_ty)
         inside = (image < g.N) & k_inside & (p + i < g.P)
-        offsets = tl.max_contiguous(offsets, (DOWN, ACROSS if OUT_VECTOR == 1 else 1, OUT_VECTOR))
-        offsets = tl.multiple_of(offsets, (1, 1, OUT_VECTOR))
-        tl.store(out.ptr + offsets, sums, mask=inside)
+        if CHANNELS_INSIDE or OUT_VECTOR > 1:
+            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, OUT_VECTOR)), (1, 1, OUT_VECTOR))
+            tl.store(out.ptr + offsets, sums, mask=inside)
+        else:
+            tl.store(out.ptr + turned(offsets), turned(sums), mask=turned(inside))
         offsets += out.h
 
 

@@ -53,23 +53,15 @@ def along(x, AXIS: tl.constexpr):
 
 
 @triton.jit
-def sum_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
-    """left + right. It tells the compiler what it cannot prove: along that axis there are aligned runs of VECTOR.
-
-    With a VECTOR of 1, it claims unaligned runs of 2, which makes no vectors, but lanes along that axis (Triton 3.6 chose the
-    other).
-    """
-    RUN: tl.constexpr = max(2, VECTOR)
-    if AXIS == 0:
-        return tl.multiple_of(tl.max_contiguous(left + right, (RUN, 1)), (VECTOR, 1))
-    else:
-        return tl.multiple_of(tl.max_contiguous(left + right, (1, RUN)), (1, VECTOR))
+def sum_in_vectors(left, right, VECTOR: tl.constexpr):
+    """left + right. It tells the compiler what it cannot prove: along a row there are aligned runs of VECTOR."""
+    return tl.multiple_of(tl.max_contiguous(left + right, (1, VECTOR)), (1, VECTOR))
 
 
 @triton.jit
-def both_in_vectors(left, right, VECTOR: tl.constexpr, AXIS: tl.constexpr):
+def both_in_vectors(left, right, VECTOR: tl.constexpr):
     """left & right, masks that are constant in such runs."""
-    return tl.max_constancy(left & right, (VECTOR, 1)) if AXIS == 0 else tl.max_constancy(left & right, (1, VECTOR))
+    return tl.max_constancy(left & right, (1, VECTOR))
 
 
 @triton.jit
@@ -118,8 +110,10 @@ def _implicit_gemm_kernel(
     tile. WIDE: offsets need 64 bits.
     """
     wait_for_earlier_kernels()
-    M_AXIS: tl.constexpr = 1 if how.PIXELS_INSIDE else 0  # of the result's tile; K is the other of an operand's
-    N_AXIS: tl.constexpr = 1 - M_AXIS
+    # Lanes lie along the rows of a tile, if the compiler proves nothing else, so that what is closer together is there.
+    M_AXIS: tl.constexpr = 1 if how.PIXELS_INSIDE else 0  # of the sums; K is the other of the input's
+    K_AXIS: tl.constexpr = 1 - M_AXIS
+    OUT_AXIS: tl.constexpr = 1 if how.OUT_PIXELS_INSIDE else 0  # of the pixels in the result
     tiles_m = tl.cdiv(product.pixels, BLOCK_M)
     tiles_n = tl.cdiv(g.k_per_group, BLOCK_N)
     tiles = tiles_m * tiles_n
@@ -140,8 +134,8 @@ def _implicit_gemm_kernel(
     w0 = along(q * g.step_w - g.padding_w, M_AXIS)
     origin = along(image * input.n + group * g.c_per_group * input.c, M_AXIS) + h0 * input.h + w0 * input.w
     of_image = along(pixel < product.pixels, M_AXIS)
-    of_filter = along(k < g.k_per_group, N_AXIS)
-    filters = along((group * g.k_per_group + k) * weight.k, N_AXIS)
+    of_filter = along(k < g.k_per_group, 0)
+    filters = along((group * g.k_per_group + k) * weight.k, 0)
 
     first = split * product.slices_per_split
     at = first * BLOCK_K
@@ -162,46 +156,52 @@ def _implicit_gemm_kernel(
         channel = c if how.FLAT else c + tl.arange(0, BLOCK_K)
         of_x = channel * input.c + (r * g.dilation_h * input.h + s * g.dilation_w * input.w)
         of_w = channel * weight.c + (r * weight.r + s * weight.s)
-        h = h0 + (along(r * g.dilation_h, N_AXIS) if how.FLAT else r * g.dilation_h)
-        w = w0 + (along(s * g.dilation_w, N_AXIS) if how.FLAT else s * g.dilation_w)
+        h = h0 + (along(r * g.dilation_h, K_AXIS) if how.FLAT else r * g.dilation_h)
+        w = w0 + (along(s * g.dilation_w, K_AXIS) if how.FLAT else s * g.dilation_w)
         x_inside = of_image & (h >= 0) & (h < g.H) & (w >= 0) & (w < g.W)
         w_inside = of_filter
         if not how.WHOLE:
             inside = r < g.R if how.FLAT else channel < g.c_per_group
-            x_inside = both_in_vectors(x_inside, along(inside, N_AXIS), how.X_VECTOR, N_AXIS)
-            w_inside = both_in_vectors(w_inside, along(inside, M_AXIS), how.W_VECTOR, M_AXIS)
-        x_ptrs = input.ptr + sum_in_vectors(origin, along(of_x, N_AXIS), how.X_VECTOR, 1)
-        w_ptrs = weight.ptr + sum_in_vectors(filters, along(of_w, M_AXIS), how.W_VECTOR, M_AXIS)
-        left = tl.load(x_ptrs, mask=x_inside, other=0)
-        right = tl.load(w_ptrs, mask=w_inside, other=0)
+            x_inside = both_in_vectors(x_inside, along(inside, K_AXIS), how.X_VECTOR)
+            w_inside = both_in_vectors(w_inside, along(inside, 1), how.W_VECTOR)
+        left = tl.load(input.ptr + sum_in_vectors(origin, along(of_x, K_AXIS), how.X_VECTOR), mask=x_inside, other=0)
+        right = tl.load(weight.ptr + sum_in_vectors(filters, along(of_w, 1), how.W_VECTOR), mask=w_inside, other=0)
         if how.PIXELS_INSIDE:
             left, right = right, left
+        else:
+            right = tl.trans(right)
         acc = faithful_dot(left, right, acc, how.PRECISION, how.ARE_TF32)
         r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, product.channels)
 
-    of_pixel = along(image * out.n + p * out.h + q * out.w, M_AXIS)
-    of_k = along((group * g.k_per_group + k) * out.c, N_AXIS)
-    out_ptrs = out.ptr + (sum_in_vectors(of_pixel, of_k, 1, M_AXIS) if how.OUT_PIXELS_INSIDE else of_pixel + of_k)
+    of_pixel = along(image * out.n + p * out.h + q * out.w, OUT_AXIS)
+    of_k = along((group * g.k_per_group + k) * out.c, 1 - OUT_AXIS)
+    out_ptrs = out.ptr + (of_pixel + of_k)
+    pixel_inside = along(pixel < product.pixels, OUT_AXIS)
+    k_inside = along(k < g.k_per_group, 1 - OUT_AXIS)
     bias_ptrs = None
     if bias is not None:
-        bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, N_AXIS) * bias.step
+        bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, 1 - OUT_AXIS) * bias.step
     if how.SPLIT_K == 1:
-        finish(acc, bias_ptrs, out_ptrs, of_image, of_filter)
+        finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
     else:
         SIZE: tl.constexpr = BLOCK_M * BLOCK_N
         within = tl.arange(0, acc.shape[0])[:, None] * acc.shape[1] + tl.arange(0, acc.shape[1])[None, :]
         place = workspace + index.to(tl.int64) * (how.SPLIT_K * SIZE) + within
         tl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, how.SPLIT_K):
-            finish(sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K), bias_ptrs, out_ptrs, of_image, of_filter)
+            acc = sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K)
+            finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
 
 
 @triton.jit
-def finish(acc, bias_ptrs, out_ptrs, of_image, of_filter):
-    """Add the bias, if there is one, and write the part of the tile that is inside the result."""
+def finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, ACROSS: tl.constexpr):
+    """Add the bias, if there is one, and write the part of the tile that is inside the result. ACROSS: acc's axes are the
+    result's the other way round."""
+    if ACROSS:
+        acc = tl.trans(acc)
     if bias_ptrs is not None:
-        acc += widened(tl.load(bias_ptrs, mask=of_filter, other=0), acc.dtype)
-    tl.store(out_ptrs, rounded(acc, out_ptrs.dtype.element_ty), mask=of_image & of_filter)
+        acc += widened(tl.load(bias_ptrs, mask=k_inside, other=0), acc.dtype)
+    tl.store(out_ptrs, rounded(acc, out_ptrs.dtype.element_ty), mask=pixel_inside & k_inside)
 
 
 def refuses(problem, target):
