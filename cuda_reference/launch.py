@@ -15,7 +15,7 @@ from tritonkernels.library import Library
 from tritonkernels.plans import FromAddress, Launched, stream_of
 from tritonkernels.target import Target
 
-from . import build, bulk, toolchain
+from . import build, bulk, recipes, toolchain
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class CudaLaunch:
         build.build_part(header, expressions if whole else self.part or expressions, expressions, "cuda")
 
     def alone(self):
-        return self  # whether kernels wait is what their header includes: build.overlaps
+        return self  # whether kernels wait is what their header includes: recipes.overlaps
 
     def run(self):
         device = next(x.device for x in self.arguments if isinstance(x, torch.Tensor))
         stream = stream_of(device)
         before = (self.kernel(device), self.expression, (*self.grid, 1, 1)[:3], self.block, self.shared_bytes)
         _launch(*before, stream, *map(_wire, self.arguments))
-        overlaps = device.type == "cuda" and build.overlaps(self.source.header)
+        overlaps = device.type == "cuda" and recipes.overlaps(self.source.header)
         return Launched(_launch, before, (), tuple(map(_with_address, self.arguments)), overlaps=overlaps)
 
     def kernel(self, device):

@@ -44,7 +44,7 @@ def flags(backend):
         # No _FORTIFY_SOURCE: it would take a switch of fibers for a corrupt longjmp.
         # No automatic fused multiply-adds: they would round differently on machines that have them.
         common = ["-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fvisibility=hidden", "-U_FORTIFY_SOURCE"]
-        common += [f"-I{ROOT}", f"-I{ROOT / 'simt'}", f"-ffile-prefix-map={ROOT}={BUILT_IN}"]
+        common += ["-fPIC", f"-I{ROOT}", f"-I{ROOT / 'simt'}", f"-ffile-prefix-map={ROOT}={BUILT_IN}"]
         if backend == "trace":
             return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():
@@ -57,11 +57,19 @@ def flags(backend):
 
 
 def cuda_flags(arch):
-    # torch's defaults disable the operators of half and bfloat16
-    operators = [
-        f"-U__CUDA_NO_{what}__" for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS")
-    ]
-    return ["-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", *operators, f"-I{ROOT}"]
+    words = shlex.split(compiler().path)
+    *_, host = (word for word in words if not word.startswith("-"))  # behind a launcher such as ccache
+    options = [f"-Xcompiler={word}" for word in ("-fPIC", *words) if word.startswith("-")]
+    architecture = f"-gencode=arch=compute_{arch},code=sm_{arch}"
+    return ["-std=c++17", "-O3", architecture, "--expt-relaxed-constexpr", "-ccbin", host, *options, f"-I{ROOT}"]
+
+
+def link_flags(backend):
+    """What a module is linked with: the sanitizer, or CUDA's runtime, which torch has loaded."""
+    if backend == "cuda":
+        no_device_code = ["-nodlink", "-cudadevrt=none"]
+        return [*no_device_code, "-cudart=shared", f"-L{cuda_home() / 'lib'}"]  # where pip has it; nvcc knows other places
+    return ["-fsanitize=address"] if sanitizer() else []
 
 
 def sanitizer():
@@ -92,13 +100,6 @@ def _compiler(named, path):
     if int(known.get("__GNUC__", 0)) < 9 and "__clang__" not in known:
         raise ToolchainError(f"{command[0]} is g++ {known.get('__GNUC__', '?')}: install g++ 9 or newer, or set CXX to one.")
     return Tool(shlex.join(command), output([*command, "--version"]).splitlines()[0], macros)
-
-
-def ninja():
-    command = shutil.which("ninja", path=path())
-    if command is None:
-        raise ToolchainError("ninja is missing, and torch needs it to build extensions: pip install ninja.")
-    return f"{command} {output([command, '--version']).strip()}"
 
 
 def cuda_home():

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import cuda_reference
-from cuda_reference import build
+from cuda_reference import recipes
 from tritonkernels import cache
 
 ROOT = Path(cuda_reference.__file__).parent
@@ -48,7 +48,7 @@ def ptx(architecture, headers, text):
 def _kept(unit, command, headers):
     """What the compiler gives, or gave last time."""
     digest = hashlib.sha256("\0".join((unit, *command, _version())).encode())
-    for file in sorted(build._sources(ROOT / header for header in headers)):
+    for file in sorted(recipes.sources(ROOT / header for header in headers)):
         digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
     name = f"nvcc_{digest.hexdigest()[:16]}"
     if (kept := cache.find(name, ".json")) is None:

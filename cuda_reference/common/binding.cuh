@@ -8,7 +8,7 @@
 // tells the launch its memory.
 //
 // A signature becomes data here (Parameter), by which one function reads the arguments of all kernels (python.cuh): compiling it
-// for each signature, like pybind11, takes longer than many a kernel.
+// for each signature, like pybind11, takes longer than many a kernel. It is compiled once for all modules.
 #pragma once
 #include <Python.h>
 
@@ -106,7 +106,3 @@ template <class... P> void bind(PyObject* module, const char* name, void (*kerne
 #define KERNEL_MODULE_INIT_OF(NAME) PyInit_##NAME
 #define KERNEL_MODULE_NAME(NAME) KERNEL_MODULE_NAME_OF(NAME)
 #define KERNEL_MODULE_NAME_OF(NAME) #NAME
-
-#ifdef __CUDACC__
-#include "python.cuh"  // the emulation has it compiled: simt/python.cpp
-#endif

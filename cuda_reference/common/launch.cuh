@@ -3,14 +3,12 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include <stdexcept>
-#include <string>
-
 #ifdef __CUDACC__
 
+[[noreturn]] void throw_error(cudaError_t error);  // error.cuh
+
 inline void check(cudaError_t error) {
-    if (error != cudaSuccess)
-        throw std::runtime_error(std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error));
+    if (error != cudaSuccess) throw_error(error);
 }
 
 template <class... P, class... A>

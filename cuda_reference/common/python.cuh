@@ -1,10 +1,12 @@
-// What Python calls to launch a kernel (binding.cuh), in one translation unit of a module. It uses Python's C API.
+// What Python calls to launch a kernel (binding.cuh), compiled once for all modules. It uses Python's C API.
 #pragma once
 #include <cstring>
 #include <exception>
 #include <string>
 
 #include "binding.cuh"
+#include "encode.cuh"
+#include "error.cuh"
 
 namespace binding {
 

@@ -296,3 +296,4 @@ std::string Block::states() const {
 }
 
 }  // namespace simt
+////

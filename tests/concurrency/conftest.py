@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cuda_reference import build
+from cuda_reference import build, recipes
 from cuda_reference.launch import LIBRARY
 from tests.concurrency.calls import launches
 from tests.harness import designs
@@ -28,7 +28,7 @@ def every_cuda_design_built():
 def built():
     """The bytes of the module, from the ordinary cache."""
     build.load(SOURCE, [KERNEL], "simt")
-    recipe = build._recipe(SOURCE, (KERNEL,), "simt")
+    recipe = recipes.module(SOURCE, (KERNEL,), "simt")
     return (cache.folder() / recipe.name / f"{recipe.name}.so").read_bytes()
 
 
@@ -39,7 +39,7 @@ class Builds:
         self.folder = folder
         self.module_bytes = module
         self.compiled = 0
-        self.name = build._recipe(SOURCE, (KERNEL,), "simt").name
+        self.name = recipes.module(SOURCE, (KERNEL,), "simt").name
         self.entry = folder / self.name
         self.module = self.entry / f"{self.name}.so"
         self.digest = self.entry / f"{self.name}.sha256"

@@ -1,4 +1,4 @@
-"""What the host tells CUDA of a launch and of a tensor map: common/launch.cuh and tensor_map.cuh, whose code for GPUs no CPU
+"""What the host tells CUDA of a launch and of a tensor map: common/launch.cuh and encode.cuh, whose code for GPUs no CPU
 runs, compiled by g++ with a CUDA that notes its calls."""
 
 import json

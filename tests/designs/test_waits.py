@@ -11,7 +11,7 @@ import torch
 
 import cuda_reference
 import tritonkernels
-from cuda_reference import build
+from cuda_reference import recipes
 from cuda_reference.launch import LIBRARY
 from perf.offline import sass
 from tests import nvcc
@@ -43,7 +43,7 @@ def waits(path):
 
 DEFINED = {  # "gemv::split_n", and the header that defines it
     f"{NAMESPACE.search(text)[1]}::{name}": path
-    for path, text in ((path, path.read_text()) for path in sorted(build.ROOT.rglob("*.cuh")))
+    for path, text in ((path, path.read_text()) for path in sorted(recipes.ROOT.rglob("*.cuh")))
     for name in DEFINITION.findall(text)
 }
 KERNELS = {name: path for name, path in DEFINED.items() if waits(path)}
@@ -91,7 +91,7 @@ def early(code):
 
 
 def test_the_kernels_are_found():
-    defined = sum(path.read_text().count("__global__") for path in build.ROOT.rglob("*.cuh"))
+    defined = sum(path.read_text().count("__global__") for path in recipes.ROOT.rglob("*.cuh"))
     assert len(DEFINED) == defined > len(KERNELS) > 40 and all(instances().values())
 
 
@@ -130,7 +130,7 @@ def test_nothing_is_read_or_written_before_the_wait(kernel, everything):
 
 def test_all_kernels_are_launched_as_such():
     headers = {header for of_kernel in instances().values() for header in of_kernel.values()}
-    assert all(build.ROOT / build.OVERLAP in build._sources([build.ROOT / header]) for header in headers)
+    assert all(recipes.ROOT / recipes.OVERLAP in recipes.sources([recipes.ROOT / header]) for header in headers)
 
 
 @nvcc.needed

@@ -111,7 +111,7 @@ def test_it_installs_into_a_new_environment(made, request, tmp_path):
 
 def test_its_command_works(run, installed):
     said = run("doctor")
-    assert said.returncode == 0 and "ninja" in said.stdout, said.stderr
+    assert said.returncode == 0 and "c++ compiler" in said.stdout, said.stderr
     said = run("compare", "--help")
     assert "tritonkernels compare: every design" in said.stdout and "python -m perf" not in said.stdout
 

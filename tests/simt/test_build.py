@@ -4,13 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
-from cuda_reference import build, toolchain
+from cuda_reference import build, child, recipes, toolchain
 from tests import children
 from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
@@ -63,25 +64,26 @@ def test_a_build_that_takes_too_long_is_killed(cache, monkeypatch):
     assert not list(cache.glob(".building-*"))
 
 
-def test_a_build_that_is_ended_does_nothing_more():
-    """Not even what would follow its compiler: to leave torch takes a second."""
-    then = "signal.signal(signal.SIGTERM, end); print('started', flush=True); subprocess.call(['sleep', '60']); time.sleep(60)"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", f"import time\n{build._CHILD}{then}"]
-    with subprocess.Popen(command, start_new_session=True, **pipes) as child:
-        child.stdin.write("{}")
-        child.stdin.close()
-        assert child.stdout.readline() == "started\n"
-        child.terminate()
-        try:
-            assert child.wait(timeout=20) == 1
-        finally:
-            child.kill()
+def test_a_build_that_is_ended_ends_what_its_compiler_runs_and_starts_nothing_more(tmp_path):
+    """Whoever waits for it waits for all that could write to its output. Its folder holds its temporary files."""
+    running, after = tmp_path / "running", tmp_path / "after"
+    commands = [["sh", "-c", "(sleep 60) & touch $TMPDIR/running; wait"], ["touch", str(after)]]
+    recipe = recipes.Recipe("of_a_test", "cuda", "", ())
+    with ThreadPoolExecutor() as pool:
+        build_under_way = pool.submit(child.run, recipe, commands, tmp_path, 60)
+        while not running.exists():
+            time.sleep(0.01)
+        build.stop()
+        with pytest.raises(BuildError, match="failed"):
+            build_under_way.result(20)
+    assert not after.exists()
+    with pytest.raises(BuildError, match="was interrupted"):  # since it was asked for before
+        child.run(recipe, commands, tmp_path, 60)
 
 
 def test_a_waiting_process_gives_up(cache, monkeypatch):
     monkeypatch.setenv("TRITONKERNELS_BUILD_TIMEOUT", "0.2")
-    recipe = build._recipe(SOURCE, ("tiny::fill<4>",), "simt")
+    recipe = recipes.module(SOURCE, ("tiny::fill<4>",), "simt")
     with cache_module.locked(recipe.name, 0), pytest.raises(BuildError, match="another process"):
         load(4)
 
@@ -114,12 +116,6 @@ def test_an_old_compiler(cache, monkeypatch):
         load(5)
 
 
-def test_no_ninja(cache, monkeypatch):
-    monkeypatch.setattr(toolchain, "path", lambda: "/nonexistent")
-    with pytest.raises(ToolchainError, match="pip install ninja"):
-        toolchain.ninja()
-
-
 def test_cuda_without_a_gpu(cache):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -145,7 +141,7 @@ def test_the_name_follows_every_input(cache, monkeypatch, tmp_path):
     header.write_text('#include "other.cuh"\n')
 
     def name(expression="f"):
-        return build._recipe(header, (expression,), "simt").name
+        return recipes.module(header, (expression,), "simt").name
 
     other.write_text("")
     names = [name(), name(), name("g")]
@@ -158,16 +154,20 @@ def test_the_name_follows_every_input(cache, monkeypatch, tmp_path):
     assert names[0] == names[1] and len(set(names)) == 5
 
 
-@pytest.mark.parametrize("changed", ["simt/block.cpp", "simt/warp.h"])
-def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
-    monkeypatch.setattr(build, "ROOT", shutil.copytree(build.ROOT, tmp_path / "package"))
+@pytest.mark.parametrize(
+    ("backend", "changed"),
+    [("simt", "simt/block.cpp"), ("simt", "simt/warp.h"), ("simt", "common/encode.cuh"), ("cuda", "common/encode.cuh")],
+)
+def test_names_follow_what_modules_are_linked_with(cache, monkeypatch, tmp_path, backend, changed):
+    monkeypatch.setattr(recipes, "ROOT", shutil.copytree(recipes.ROOT, tmp_path / "package"))
+    monkeypatch.setattr(toolchain, "flags", lambda backend: (["-arch=sm_90a"], ["13.0"]))
 
     def names():
-        return {build._runtime("simt").name, build._recipe(SOURCE, ("tiny::fill<1>",), "simt").name}
+        return {recipes.runtime(backend).name, recipes.module(SOURCE, ("tiny::fill<1>",), backend).name}
 
     before = names()
     assert names() == before
-    with open(build.ROOT / changed, "a") as file:
+    with open(recipes.ROOT / changed, "a") as file:
         file.write("//")
     assert len(names() | before) == 4
 
@@ -175,15 +175,15 @@ def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
 @pytest.mark.parametrize("backend", ["simt", "trace"])
 def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_path):
     """Debug information would name the lines of such headers in the other checkout."""
-    shutil.copytree(build.ROOT, tmp_path / "cuda_reference", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(recipes.ROOT, tmp_path / "cuda_reference", ignore=shutil.ignore_patterns("__pycache__"))
     outside = SOURCE.relative_to(ROOT)  # a kernel that is not the package's
     (tmp_path / outside).parent.mkdir(parents=True)
     shutil.copy(SOURCE, tmp_path / outside)
     kernels = {"'gemm/naive.cuh'": "gemm::naive<16>", f"os.path.abspath({str(outside)!r})": "tiny::fill<1>"}
-    recipes = (f"build._recipe({header}, ({kernel!r},), {backend!r})" for header, kernel in kernels.items())
-    shared = ", ".join((f"build._runtime({backend!r})", *recipes))
-    names = f"*(recipe.name for recipe in ({shared}, build._headers({backend!r})))"
-    code = f"import os; from cuda_reference import build; print(build.ROOT, {names})"
+    modules = (f"recipes.module({header}, ({kernel!r},), {backend!r})" for header, kernel in kernels.items())
+    shared = ", ".join((f"recipes.runtime({backend!r})", *modules))
+    names = f"*(recipe.name for recipe in ({shared}, recipes.headers({backend!r})))"
+    code = f"import os; from cuda_reference import recipes; print(recipes.ROOT, {names})"
     answers = [
         subprocess.run([sys.executable, "-c", code], cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
         for place in (ROOT, tmp_path)
@@ -195,7 +195,7 @@ def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_pa
 
 @pytest.mark.parametrize("backend", ["simt", "trace"])
 def test_the_compiler_takes_the_precompiled_headers(backend, fresh, tmp_path):
-    compile, _ = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), backend), tmp_path)
+    compile, _ = build._commands(recipes.module(SOURCE, ("tiny::fill<1>",), backend), tmp_path)
     done = subprocess.run([*compile, "-H"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"! {tmp_path}/headers.h.gch\n" in done.stderr and "stdlib.h" not in done.stderr, "g++ reads nothing else"
@@ -209,14 +209,14 @@ def test_modules_share_a_build_of_the_emulation_and_one_of_its_headers(cache, mo
         (folder / f"{recipe.name}{recipe.suffix}").write_bytes(b"compiled")
 
     monkeypatch.setattr(build, "_compile", compile)
-    shared = [build._runtime("simt"), build._headers("simt")]
+    shared = [recipes.runtime("simt"), recipes.headers("simt")]
     for i, (times, damaged) in enumerate(((1, False), (1, False), (2, True))):
         if damaged:
             for recipe in shared:
                 (cache / recipe.name / f"{recipe.name}{recipe.suffix}").write_bytes(b"comp")
         folder = tmp_path / str(i)
         folder.mkdir()
-        compile, link = build._commands(build._recipe(SOURCE, ("tiny::fill<1>",), "simt"), folder)
+        compile, link = build._commands(recipes.module(SOURCE, ("tiny::fill<1>",), "simt"), folder)
         assert built == [recipe.name for recipe in shared] * times
         for used, command in ("runtime.o", link), ("headers.h", compile):
             assert str(folder / used) in command
@@ -238,34 +238,18 @@ def test_doctor_never_raises(cache, monkeypatch):
     assert "no C++ compiler" in answers["simt"] and "install the CUDA toolkit" in answers["nvcc"]
 
 
-def test_nvcc_builds_the_same_sources(tmp_path, monkeypatch):
+def test_nvcc_builds_the_same_sources(monkeypatch, fresh):
     """Without a GPU the module still links and loads, and a launch is an error with CUDA's name for it."""
+    monkeypatch.setattr(toolchain, "gpu_architecture", lambda: "90a")
     try:
-        nvcc = toolchain.nvcc("90a").path
+        toolchain.nvcc("90a")
     except ToolchainError as error:
         pytest.skip(str(error))
     threads = SOURCE.parent / "threads.cuh"
     expressions = ["threads::coordinates", "threads::dynamic", "threads::arguments"]
-    monkeypatch.setattr(toolchain, "gpu_architecture", lambda: "90a")
-    source = tmp_path / "module.cu"
-    source.write_text(build._source(threads, expressions, "cuda", []))
-    torch_include = Path(torch.__file__).parent / "include"
-    includes = [f"-I{torch_include}", f"-I{sysconfig.get_paths()['include']}"]
-    module = tmp_path / "nvcc_module.so"
-    command = [
-        nvcc,
-        "-shared",
-        "-Xcompiler",
-        "-fPIC",
-        "-DTORCH_EXTENSION_NAME=nvcc_module",
-        *toolchain.cuda_flags("90a"),
-        *includes,
-    ]
-    done = subprocess.run([*command, str(source), "-o", str(module)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    if torch.cuda.is_available():
-        return
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import nvcc_module as m\n"
-    code += "getattr(m, 'threads::coordinates')((1, 1, 1), (32, 1, 1), 0, 0, 0)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "RuntimeError: cudaError" in done.stderr, done.stderr
+    kernel = build.load(threads, expressions, "cuda")["threads::coordinates"]
+    if not torch.cuda.is_available():
+        with pytest.raises(RuntimeError, match="cudaError"):
+            kernel((1, 1, 1), (32, 1, 1), 0, 0, 0)
+    with pytest.raises(BuildError, match=r"(?s)failed.*threads.*nothing.*doctor\(\)"):
+        build.load(threads, ["threads::nothing"], "cuda")

@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from cuda_reference import build, bulk
+from cuda_reference import build, bulk, recipes
 from tests.bulk import LISTED, Bulk
 from tests.instances import Recorder
 from tests.simt.test_first_calls import forget, launches, nvcc  # noqa: F401  a fixture, here of g++
@@ -87,7 +87,7 @@ def test_the_list_is_of_kernels_that_exist():
     lists = json.loads(LISTED.read_text())
     assert set(lists) == {"simt", "trace"} and sum(map(len, lists["simt"].values())) > 30
     for header, expressions in ((header, lists[backend][header]) for backend in lists for header in lists[backend]):
-        text = "".join(file.read_text() for file in build._sources([build.ROOT / header]))
+        text = "".join(file.read_text() for file in recipes.sources([recipes.ROOT / header]))
         names = {expression.partition("<")[0].rpartition("::")[2] for expression in expressions}
         assert names and all(re.search(rf"__global__ [^;{{]*\b{name}\(", text) for name in names), header
         assert expressions == sorted(set(expressions))

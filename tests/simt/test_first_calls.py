@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from cuda_reference import build, toolchain
+from cuda_reference import build, recipes, toolchain
 from cuda_reference.launch import LIBRARY
 from tests.concurrency.calls import runs
 from tests.concurrency.test_locks import in_a_fork
@@ -54,7 +54,6 @@ def nvcc(tmp_path, monkeypatch):
     log.addHandler(logging.FileHandler(nvcc.notices))
     monkeypatch.setenv("TRITONKERNELS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(toolchain, "flags", lambda backend: (["-arch=sm_90a"], [f"{backend} 13.0"]))
-    monkeypatch.setattr(toolchain, "ninja", lambda: "ninja 1.11")
     for name, value in {"_kernels": {}, "_locks": {}, "_compile": nvcc.compile, "_import": nvcc.load, "log": log}.items():
         monkeypatch.setattr(build, name, value)
     return nvcc
@@ -133,7 +132,7 @@ def test_a_build_that_was_ended_is_expected_to_take_twice_as_long(nvcc, monkeypa
 def test_a_repeated_call_looks_at_no_file(nvcc, monkeypatch):
     launch, *_ = launches("tiled")
     launch.kernel(GPU)
-    monkeypatch.setattr(build, "_recipe", None)
+    monkeypatch.setattr(recipes, "module", None)
     monkeypatch.setattr(cache, "find", None)
     assert launch.kernel(GPU) == launch.expression
 

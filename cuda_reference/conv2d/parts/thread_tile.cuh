@@ -3,6 +3,8 @@
 // A step is a chunk of 16 bytes along the reduction: a lane reads WM / 8 chunks of A, each for all of its columns, and one of B
 // at a time. Eight neighbouring lanes read eight consecutive rows: all banks.
 #pragma once
+#include <cstring>
+
 #include "../../matmul/parts/swizzled_tile.cuh"
 
 namespace conv2d {

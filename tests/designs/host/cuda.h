@@ -1,4 +1,4 @@
-// As much of CUDA as common/launch.cuh and tensor_map.cuh take on the host; each call prints a line of JSON.
+// As much of CUDA as common/launch.cuh and encode.cuh take on the host; each call prints a line of JSON.
 #pragma once
 #include <cstdint>
 #include <cstdio>

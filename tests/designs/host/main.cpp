@@ -1,7 +1,7 @@
-// What common/launch.cuh and tensor_map.cuh tell CUDA, for test_host_code.py.
+// What common/launch.cuh and encode.cuh tell CUDA, for test_host_code.py.
 
-#include "common/launch.cuh"
-#include "common/tensor_map.cuh"
+#include "common/encode.cuh"
+#include "common/error.cuh"
 
 void kernel(float, long) {}
 

@@ -86,7 +86,7 @@ MUTANTS = [
         ("the policy unused", ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;", ".v4.u32 {%0, %1, %2, %3}, [%4];"),
     ),
     *of(
-        "cuda_reference/common/tensor_map.cuh",
+        "cuda_reference/common/encode.cuh",
         "test_host_code",
         ("no swizzle", "NONE, CU_TENSOR_MAP_SWIZZLE_128B", "NONE, CU_TENSOR_MAP_SWIZZLE_64B"),
         ("a pitch in elements", "cuuint64_t(t.strides[1] * t.element_bytes)", "cuuint64_t(t.strides[1])"),

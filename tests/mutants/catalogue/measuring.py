@@ -30,9 +30,9 @@ MUTANTS = [
         ("a key without the flags", "(*_compiler(), *FLAGS, torch", "(*_compiler(), torch"),
     ),
     *of(
-        "cuda_reference/build.py",
+        "cuda_reference/recipes.py",
         "test_build and follow",
-        ("a key without the emulation", '    if backend != "cuda":\n        files |= _emulation()\n', ""),
+        ("a key without what modules are linked with", "files | sources(_of_runtime(backend))", "files"),
     ),
     *of(
         "tritonkernels/operations/gemv/rules.py",

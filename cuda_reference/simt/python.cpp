@@ -1,2 +1,0 @@
-// The functions that kernels become in Python, compiled once for all modules.
-#include "../common/python.cuh"
