@@ -26,7 +26,7 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 job = json.load(sys.stdin)
 signal.signal(signal.SIGTERM, end)
 """
-_RUN = END + "sys.exit(any(subprocess.call(command) for command in job))"
+PROGRAM = END + "sys.exit(any(subprocess.call(command) for command in job))"
 _GRACE = 10  # seconds to end after SIGTERM
 _REMEDY = (
     "cuda_reference.doctor() says which tools were used. The environment variable CXX names another C++ compiler, CUDA_HOME "
@@ -40,7 +40,7 @@ _stopped = 0.0  # when stop() was called last
 def run(recipe, commands, folder, timeout):
     """Run the commands one after the other in the folder; BuildError, with what they print, if one fails."""
     child = subprocess.Popen(
-        [sys.executable, "-c", _RUN],
+        [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

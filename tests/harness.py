@@ -24,6 +24,13 @@ def short(when):
 thorough = short(lambda: False)
 
 
+def a_third(values, turn, everything):
+    """The values that a test of a GPU has with its turn-th config: every third, for with each of them every config compiles for
+    minutes; all in `make test-all` and the gate without --quick."""
+    values = list(values)
+    return values if everything else values[turn % 3 :: 3]
+
+
 def long(when):
     """A mark: the cases whose parameters `when` takes, by name, take long, and go early."""
     return pytest.mark.long.with_args(when)

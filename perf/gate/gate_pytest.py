@@ -78,7 +78,7 @@ def _record_uses(path):
         return object.__new__(cls)
 
     def hear(event, arguments):
-        if event == "subprocess.Popen" and str(arguments[0]) == sys.executable:
+        if event == "subprocess.Popen" and str(arguments[0]) == sys.executable and not _is_a_build(arguments[1]):
             note(*plan.OPS)
 
     if "tritonkernels.problem" in sys.modules:
@@ -86,6 +86,12 @@ def _record_uses(path):
         sys.addaudithook(hear)
     else:  # nothing here says what the tests will use
         note(*plan.OPS)
+
+
+def _is_a_build(command):
+    """Whether these are the arguments of cuda_reference/child.py, which runs compilers for a kernel of the test's own."""
+    child = sys.modules.get("cuda_reference.child")
+    return child is not None and child.PROGRAM in command
 
 
 def _is_of_cuda_alone(item):

@@ -22,7 +22,7 @@ QUICKER = ("tests", "around")  # checks that --quick changes
 CUDA_ALONE = ("build", "racecheck", "synccheck")  # checks that no Triton can change
 # Into how many steps a family's tests are divided: each has 40 s in which its processes start and wait for the last of them.
 SHARES = {"gemm": 1, "gemv": 1, "matmul": 6, "conv2d": 2, REST: 3}
-QUICK_SHARES = {"gemm": 1, "gemv": 1, "matmul": 4, "conv2d": 1, REST: 2}
+QUICK_SHARES = {"gemm": 1, "gemv": 1, "matmul": 3, "conv2d": 1, REST: 1}
 # Seconds that a step takes on an H200 with 16 cores, until it has ended once: then by its record.
 EXPECTED = {"build": 60, "calls": 45, "memcheck": 60, "large": 60, "tests": 220, "around": 100}
 

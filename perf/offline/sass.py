@@ -5,7 +5,6 @@ The disassembler is the cuobjdump in Triton's wheel.
 
 import collections
 import itertools
-import os
 import re
 import subprocess
 import tempfile
@@ -140,7 +139,7 @@ def resource_usage(cubin):
 def _cuobjdump(option, cubin):
     import triton
 
-    tool = os.path.join(os.path.dirname(triton.__file__), "backends", "nvidia", "bin", "cuobjdump")
+    tool = triton.knobs.nvidia.cuobjdump.path
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()

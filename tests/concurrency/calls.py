@@ -89,9 +89,10 @@ def digest(library, op, design, device="cpu", every_config=False):
     return found.hexdigest()
 
 
-def main(device, *names):
-    """Prints the hashes of the named designs; of all, if none is named."""
-    served = [p for p in runnable_designs() if p.values[0].package != "tritonkernels" or backend.device_type() == device]
+def main(device, package, *names):
+    """Prints the hashes of the package's named designs; of all, if none is named."""
+    served = [p for p in runnable_designs() if p.values[0].package == package]
+    served = served if package != "tritonkernels" or backend.device_type() == device else []
     print(json.dumps({p.id: digest(*p.values, device) for p in served if not names or p.values[2] in names}))
 
 

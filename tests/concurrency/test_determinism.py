@@ -41,5 +41,6 @@ def test_the_same_bits_every_time(library, op, design, device, with_threads, eve
         with_threads(threads)
         seen.add(digest(library, op, design, device))
     names = () if everything else COMBINING
-    digests = once(f"digests-{device}", functools.partial(of_another_process, device, *names))
+    of_it = functools.partial(of_another_process, device, library.package, *names)
+    digests = once(f"digests-{device}-{library.package}", of_it)
     assert seen == {digests[f"{library.package}-{op}-{design}"]}

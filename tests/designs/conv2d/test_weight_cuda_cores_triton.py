@@ -1,6 +1,7 @@
 """The Triton design conv2d_weight.implicit_gemm in fp32 by Gluon: on the CPU as threads (gluon_threads), its machine code."""
 
 import dataclasses
+import itertools
 import json
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import available_on, channels_last, cropped, prepare, run_checked
+from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
 from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, cut_of
@@ -80,15 +81,15 @@ def test_which_problems_have_these_tiles():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
-def test_on_a_gpu(tile):
+def test_on_a_gpu(tile, everything):
     available_on(LIBRARY, "cuda")
-    for case in (*SIZES.values(), SHARED):
-        for layout in (channels_last, torch.clone):
-            args, options = operands(case, layout, "cuda")
-            problem = prepare("conv2d_weight", *args, **options).problem
-            legal = [c for c in DESIGN.configs(problem, LIBRARY.target(args[0].device)) if "PROGRAMS" in c.kwargs]
-            chosen = next(c for c in legal if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == tile[:2])
-            run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=chosen, **options)
+    every = itertools.product((*SIZES.values(), SHARED), (channels_last, torch.clone))
+    for case, layout in a_third(every, TILES.index(tile), everything):
+        args, options = operands(case, layout, "cuda")
+        problem = prepare("conv2d_weight", *args, **options).problem
+        legal = [c for c in DESIGN.configs(problem, LIBRARY.target(args[0].device)) if "PROGRAMS" in c.kwargs]
+        chosen = next(c for c in legal if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == tile[:2])
+        run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=chosen, **options)
 
 
 COMPILED = """

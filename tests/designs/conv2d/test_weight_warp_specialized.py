@@ -9,7 +9,7 @@ import torch
 
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import available_on, cropped, prepare, run_checked
+from tests.harness import a_third, available_on, cropped, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
@@ -75,11 +75,11 @@ def test_refusals():
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
 @pytest.mark.parametrize("kind", ("fp16", "bf16"))
-def test_on_hopper(tile, kind):
+def test_on_hopper(tile, kind, everything):
     available_on(LIBRARY, "cuda")
     if LIBRARY.target(torch.device("cuda")).arch != 90:
         pytest.skip("no wgmma")
-    for case in (*CASES.values(), SHARED):
+    for case in (*a_third(CASES.values(), TILES.index(tile) + (kind == "bf16"), everything), SHARED):
         args, options = operands(kind, case, device="cuda")
         run_checked(LIBRARY, "conv2d_weight", "warp_specialized", *args, config=config(H200.sms, tile), **options)
 

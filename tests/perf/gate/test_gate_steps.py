@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 import torch
 
+from cuda_reference import child
 from perf import ROOT, processes
 from perf.gate import findings, gate_pytest, gate_steps, plan
 from perf.gate.findings import Findings
@@ -362,9 +363,17 @@ def test_every_problem_is_of_an_operation():
     assert {cls.op for cls in classes} == {"", *OPS} and not any("__new__" in vars(cls) for cls in classes)
 
 
-@pytest.mark.parametrize("more, used", [("", {"matmul"}), ("subprocess.run([sys.executable, '-c', ''])", {*OPS})])
+BUILD = f"""
+    sys.modules["cuda_reference.child"] = types.SimpleNamespace(PROGRAM={child.PROGRAM!r})
+    subprocess.run([sys.executable, "-c", {child.PROGRAM!r}], input=b"[]", check=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "more, used", [("", {"matmul"}), ("subprocess.run([sys.executable, '-c', ''])", {*OPS}), (BUILD, {"matmul"})]
+)
 def test_the_operations_that_tests_use_are_recorded(tmp_path, monkeypatch, more, used):
-    """Not those of what a file prepares when it is imported; another Python may use any."""
+    """Not those of what a file prepares when it is imported; another Python may use any, unless it runs a compiler."""
     (tmp_path / "test_uses.py").write_text(USES.format(more=more))
     program = (
         "import sys, pytest; from perf.gate import gate_pytest; gate_pytest.family = lambda item: 'gemm'\n"
