@@ -4,7 +4,7 @@
 // (7 step_w + (S-1) dilation_w + 1) x (3 step_h + (R-1) dilation_h + 1) of them. They are loaded into shared memory once and
 // read R * S * KT times. If each thread fetched its own element and the edge threads the rest, one of them would fetch 9 for
 // a 3 x 3 filter. Instead 128-bit pieces are distributed evenly: 60 elements are 1.9 per thread, and an aligned piece is one
-// load. With padding a tile's inputs begin one or more columns after a multiple of four; its pieces begin there.
+// load. With padding a tile's inputs begin one or more columns after a multiple of four; its pieces begin at that multiple.
 // Mirrors tritonkernels/conv2d/direct.py.
 #pragma once
 #include "../common/shared.cuh"  // dynamic_shared

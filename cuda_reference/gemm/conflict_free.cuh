@@ -4,9 +4,9 @@
 // 128-bit accesses in 4 phases of 8 lanes each. `vectorized` has conflicts in two places:
 //   store of A  a warp stores 16 rows x 2 quads of k, and k and k + 4 lie 4 BM floats = 0 banks apart: 2 lanes a bank.
 //               Here rows of the slice are 4 floats longer, so that they lie 16 banks apart, for 16 BK bytes of shared memory.
-//   load of B   the 8 lanes of a phase stood side by side and read quads TN = 8 floats apart: 0, 8, .. 56, the last four in
-//               the banks of the first. Here a phase is 4 x 2 lanes and reads 4 quads of A or 2 of B, 24 floats at most
-//               from the first to the last, all in different banks.
+//   load of B   the 8 lanes of a phase were side by side and read quads TN = 8 floats apart, at 0, 8, .. 56, of which the last
+//               four are in the banks of the first four. Here a phase is 4 x 2 lanes and reads 4 quads of A or 2 of B, 24
+//               floats at most from the first to the last, all in different banks.
 // Mirrors tritonkernels/gemm/conflict_free.py.
 #pragma once
 #include "parts/common.cuh"

@@ -1,8 +1,8 @@
 // GEMV, naive: a thread per row, one column after the other. out (M) = alpha A (M, N) x (N) + beta y (M).
 //
-// Neighbouring lanes read neighbouring rows: 32 sectors a request where rows are contiguous, of which it uses an element
-// each; the caches must keep the rest until it is needed. Contiguous columns it reads well. It is the baseline of the
-// others. Mirrors tritonkernels/gemv/naive.py.
+// Neighbouring lanes read neighbouring rows: where rows are contiguous, a request touches 32 sectors and uses one element of each;
+// the caches must keep the rest until it is needed. It reads contiguous columns well. It is the baseline of the others.
+// Mirrors tritonkernels/gemv/naive.py.
 #pragma once
 #include "../common/structs.cuh"
 

@@ -1,7 +1,7 @@
 // GEMV, several rows per warp: LANES lanes walk a row by 128-bit loads, 32 / LANES rows side by side in a warp.
 //
 // A row of few vectors leaves lanes of a warp of its own idle, and they still pay five shuffles. Here every lane has a
-// vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, the seed's design for N <= 16.
+// vector, and log2(LANES) shuffles are enough. Mirrors tritonkernels/gemv/rows_per_warp.py, the write-up's design, N <= 16.
 #pragma once
 #include "../common/overlap.cuh"
 #include "parts/vector_row.cuh"

@@ -2,7 +2,7 @@
 //
 // A load instruction reads 512 bytes per warp, for any type, where 4-byte loads read 128: a quarter of the instructions
 // (an eighth of fp16's, a sixteenth of int8's) keeps the same bytes in flight. UNROLL of them are, for each lane.
-// Mirrors tritonkernels/gemv/vectorized.py, and the seed's design for N >= 128, without its limits on N.
+// Mirrors tritonkernels/gemv/vectorized.py, and the write-up's design for N >= 128, without its limits on N.
 #pragma once
 #include "../common/overlap.cuh"
 #include "parts/vector_row.cuh"

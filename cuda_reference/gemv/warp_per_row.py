@@ -1,4 +1,4 @@
-"""GEMV, warp_per_row: the configs and launches of warp_per_row.cuh. A block takes ROWS rows, a warp each: 4 in the seed."""
+"""GEMV, warp_per_row: the configs and launches of warp_per_row.cuh. A block takes ROWS rows, a warp each: 4 in the write-up."""
 
 from ..launch import Kernel, configs_of
 from .parts.kernel import lesson_of_rows

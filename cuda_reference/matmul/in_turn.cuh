@@ -1,12 +1,13 @@
 // Matrix product on Hopper, in_turn: each consumer has a tile of its own, and writes it while the other multiplies (ping-pong).
 //
-// In `multicast` both consumers write results at the same time, and nothing is multiplied: of K = 768, 12 slices, a tenth of the
-// time. Here they multiply in turn. A consumer that has started its tile's last products passes the turn, waits for them, and
-// writes; the other's products follow at once. Each passes over the slices of the other's tile in the ring. The turn also keeps it
-// from waiting too early: an mbarrier tells a phase from the one before only, and its next slices may be two phases away.
+// In `multicast` both consumers write results at the same time, and nothing is multiplied: with K = 768, 12 slices, for a tenth of
+// the time. Here they multiply in turn. A consumer that has started its tile's last products passes the turn, waits for them, and
+// writes; the other's products follow at once. Each skips the slices of the other's tile in the ring. The turn also keeps it from
+// waiting too early: an mbarrier distinguishes a phase only from the one before, and its next slices may be two phases away.
 //
-// The price is the tile, which must fit in the registers of one consumer: for 128 x 128 in pairs L2 sends 128 + 64 rows of a slice,
-// for twice the products of 128 x 256 it was 128 + 128: half as much again for each product. 128 x 192 is between them.
+// The price is the tile, which must fit in the registers of one consumer. For 128 x 128 in pairs a block requests 128 + 64 rows of
+// a slice; for 128 x 256, twice as many products, it was 128 + 128. So L2 sends half as much again for each product. 128 x 192 is
+// between them.
 //
 // Both operands lie along k, in rows of whole chunks of 16 bytes; the launcher packs others first.
 // BM x BN is the tile of a block, BK the depth of a slice (STAGES of them).
@@ -100,7 +101,7 @@ in_turn(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUten
             }
             if (threadIdx.x % 32 == 0) mbarrier_arrive(turns + (1 - warpgroup));  // all products are started
             wgmma_wait<0>();
-            give_back((n - 1) % STAGES);  // of no slices one that nobody waits for
+            give_back((n - 1) % STAGES);  // where K is 0 a stage that nobody waits for
             n += slices;  // past those of the other's tile
 #pragma unroll
             for (int m = 0; m < BM / 64; ++m) result.store(sum[m], row + m * 64, col);

@@ -1,16 +1,17 @@
 // Matrix product on Hopper, multicast: two blocks of a cluster have tiles one above the other; each loads half of B for both.
 //
-// In `tile_loop` L2 sends the same slices of B to both. A request of TMA may write to the same place in several blocks of a
-// cluster, and count down its bytes at the mbarrier of each: for two tiles L2 sends 2 * 128 + 256 rows of a slice instead of
+// In `tile_loop` L2 sends the same slices of B to both. One request of TMA can write to the same place in several blocks of a
+// cluster, and count down its bytes at the mbarrier of each. So two tiles request 2 * 128 + 256 rows of a slice instead of
 // 2 * (128 + 256), a third less. What changes:
 //
 //   - A stage is full as before, but half of its B comes from the other block.
 //   - Both producers write to a stage of either block, so it is empty when the consumers of both have read theirs.
-//   - No block may send before the other one's barriers are there, or end before the other one has arrived at its own for the
-//     last time: cluster_barrier.
+//   - No block may send before the other's barriers are initialised, or end while the other still arrives at its barriers:
+//     hence a cluster_barrier at the beginning and at the end.
 //
 // Both operands lie along k, in rows of whole chunks of 16 bytes; the launcher packs others first.
 // BM x BN is the tile of a block, BK the depth of a slice (STAGES of them), ROWS a consumer's part of BM.
+// Has no twin in Triton, as Gluon of Triton 3.6 cannot multicast.
 #pragma once
 #include "../common/index.cuh"
 #include "../common/raster.cuh"
@@ -96,7 +97,7 @@ multicast(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
                 if (slice > 0) give_back((n - 1) % STAGES);
             }
             wgmma_wait<0>();
-            give_back((n - 1) % STAGES);  // of no slices one that nobody waits for
+            give_back((n - 1) % STAGES);  // where K is 0 a stage that nobody waits for
 #pragma unroll
             for (int m = 0; m < ROWS / 64; ++m) result.store(sum[m], row + m * 64, col);
         }

@@ -1,70 +1,50 @@
-// Matrix product on Hopper, persistent (TMA, wgmma): one thread makes the copy engine fill slices, warpgroups multiply them.
+// Matrix product on Hopper, persistent (TMA, wgmma): what calls get, by all techniques of the lessons.
 //
-// In `pipelined` warps copy, load fragments and multiply in turns, and reach some 60 % of the tensor cores. Here three things
-// change:
+// The lessons explain them, one each: wgmma.cuh (tensor cores read shared memory), tma.cuh (the copy engine fills a ring of
+// stages), specialized.cuh (a producer, and consumers with its registers), tile_loop.cuh (a block walks tiles), multicast.cuh
+// (blocks share slices) and in_turn.cuh (one consumer writes while the other multiplies). Here they take any type and layout,
+// batches, C, bias, activations and scales, and the tile suits the problem:
 //
-//   - wgmma reads both operands from shared memory: no fragments in registers, no ldmatrix. (But for B of tf32 that lies across
-//     K, whose tiles are always SWAPPED: parts/transposed.cuh.)
-//   - TMA computes the addresses, swizzles, rounds fp32 to tf32, and writes zeros for elements outside of the operands. One
-//     thread of a producer warpgroup requests the slices, and the producer's registers go to the consumers (setmaxnreg).
-//   - No barrier of the block in the loop: each stage has an mbarrier that says that its slice has landed, and one that says
-//     that all consumers have read it.
-//
-// Per 16 of k two warpgroups read 2 (64 + 256) * 32 bytes = 20 KB of shared memory for a 128 x 256 tile. Its 2^19 multiply-adds
-// take 256 clocks at 2048 per clock, in which 32 KB could be read.
-//
-// A block computes every gridDim.x-th tile, so that the slices of the next tile land while this one's result is written. The
-// copy engine writes it too (OUT_BOXES), from two boxes of shared memory per warpgroup, one filled while the other is read, or
-// from one where another stage has more use for the room: 16-bit results by stmatrix, 8 rows of 16 bytes at once. A result that
-// TMA cannot write goes through a box, too (parts/warp_rows.cuh). What is added to a box comes from shared memory, where a tile's
-// bias lands meanwhile (parts/tile_bias.cuh).
-//
-// The tensor cores add up products of fp8 in some 14 bits. Unless that is asked for, each slice has a sum of its own (PROMOTES),
-// which CUDA cores add to one in fp32: there are two of them in turn, so that the wgmmas of a slice run while the sum of the one
-// before is added. With the fp32 sums they fill the registers, so a warpgroup has 64 x 128 of the tile at most.
-//
-// Tiles that are too few for the SMs, or leave the last wave half empty, are split along K: blocks walk pieces of tiles, the sums
-// of which the copy engine writes to a workspace as if each split were a matrix of the batch, and parts/add_parts.cuh adds them
-// up. All pieces are equally long, since TMA reads zeros beyond K. Neighbours are at the same k at a time, so L2 has what they
-// share.
-//
-// Three consumers have 64 x 192 sums each at most: 3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, and 288 of
-// 128 x 256, three. Two consumers have up to 64 x 320, by two wgmmas of half as many columns, as there are more registers for
-// each.
-//
-// SWAPPED tiles are those of C^T = B^T A^T, of which a consumer has 64 columns and all rows: 96, say, or 160 (parts/swapped.cuh).
-// 1024 x 528 is 99 tiles of 96 x 64, one wave of 132 SMs, and 72 of 128 x 64 or 144 of 64 x 64.
-//
-// While a tile's result is written its consumers don't multiply: of few slices, 12 of 768 k, that is a tenth of the time. So
-// consumers may have tiles of their own and multiply IN_TURN: each starts its tile's products once the one before has started
-// its last ones (parts/turns.cuh), and writes its result while the other multiplies. A tile's sums must fit into one
-// consumer's registers, so it has half the size, for which L2 sends more.
-//
-// A CLUSTER of two blocks has neighbouring tiles, which need the same slices of one operand: along M those of B, along N those of
-// A; where there is a choice the longer side's, for which L2 sends least (parts/wgmma_tiles.py). Each block requests half of them
-// for both (multicast), and all of its other operand. So L2 sends a pair of 128 x 256 tiles 2 * 128 + 256 rows of 128 bytes a
-// slice, not 2 * (128 + 256): a third less. A stage of either block is written by both: it is full when the bytes of both have
-// landed, and empty when the consumers of both have read theirs.
-//
-// A CLUSTER of four has 2 x 2 tiles, each of which shares A with its neighbour along N, and B with that along M: half as many rows
-// a slice as without. L2 sends a line of 128 bytes to an SM every 3 clocks, and two for 128 bytes of a row that begins within a
-// sector of 32, as most of 5400 columns of bf16 do: a tile of 128 x 256 takes 1.9 * 384 lines, 2100 clocks, for products of 1024;
-// with four it is 1060. But not all SMs are in such clusters (model.py).
+//   - Consumers. Two have up to 64 x 320 sums each, by two wgmmas where that is more than 256 columns; three have 64 x 192 at most.
+//     3000 x 3000 is 256 tiles of 192 x 192, two waves on 132 SMs, but 288 tiles of 128 x 256, three waves.
+//   - SWAPPED tiles compute C^T = B^T A^T (parts/swapped.cuh). A consumer has 64 columns and all rows of the tile, so that a tile
+//     may have 96 rows or 160: 1024 x 528 is 99 tiles of 96 x 64, one wave, but 72 of 128 x 64 or 144 of 64 x 64.
+//   - Splits of K. Where tiles are too few for the SMs, or leave the last wave half empty, blocks walk pieces of tiles. The copy
+//     engine writes their sums to a workspace, as if each split were a matrix of the batch, and parts/add_parts.cuh adds them up.
+//     All pieces are equally long, since TMA reads zeros beyond K. Blocks are at the same k at the same time, so that L2 has what
+//     they share.
+//   - IN_TURN. Where K is short or the epilogue long, each consumer has a tile of its own. Such tiles are half as large, as one
+//     consumer must hold all sums, and L2 sends more for them.
+//   - CLUSTER. Two blocks have neighbouring tiles, and each requests half of the slices that they share for both: along M those of
+//     B, along N those of A. If both are possible, the longer side is shared, so that L2 sends least (parts/wgmma_tiles.py). Four
+//     blocks have 2 x 2 tiles, and each shares A with one neighbour and B with another: half as many rows a slice. L2 sends a line
+//     of 128 bytes to an SM every 3 clocks, and two lines for 128 bytes that begin within a sector of 32, as in most rows of 5400
+//     columns of bf16. A tile of 128 x 256 then takes 1.9 * 384 lines, 2100 clocks, for products of 1024; with four blocks it
+//     takes 1060. But not all SMs of a GPU are in such clusters (choice/model.py).
+//   - fp8. Tensor cores add up products of fp8 in some 14 bits. Unless the caller asks for that, each slice has its own sum
+//     (PROMOTES), which CUDA cores add to one in fp32. There are two such sums, so that the wgmmas of a slice run while the sum of
+//     the one before is added. All three fill the registers, so a warpgroup has 64 x 128 of the tile at most.
+//   - tf32. TMA rounds it on the way to shared memory. A B that lies across K is read into registers, in SWAPPED tiles
+//     (parts/transposed.cuh).
+//   - Results. The copy engine writes them, too (OUT_BOXES), from two boxes of shared memory for each warpgroup: one is filled
+//     while the other is read. There is only one where another stage has more use for the room. 16-bit results get there by
+//     stmatrix, 8 rows of 16 bytes at once. What TMA cannot write goes through a box, too (parts/warp_rows.cuh). A tile's bias
+//     lands in shared memory meanwhile (parts/tile_bias.cuh).
 //
 // Glossary: BM x BN is the block tile, of which each of CONSUMERS warpgroups owns BM / CONSUMERS rows; a slice is 128 bytes of
 // k, a step 32.
 //
-// Here is how it all fits together: what a block is, which tiles it computes, and its threads' roles. What they do is in parts/:
+// Below are the constants of a block, its walk over tiles and the roles of its threads. Their work is in parts/:
 //
 //     tma_slices.cuh      a slice in shared memory, how TMA brings it, and the ring of stages
 //     cluster.cuh         which blocks share slices, and their tiles
 //     block_memory.cuh    registers and shared memory of a block
 //     producer.cuh        the thread that requests slices
-//     consumer.cuh        a warpgroup's way from slices to results; of tf32 with B across K transposed.cuh
+//     consumer.cuh        a warpgroup's way from slices to results (transposed.cuh: with B of tf32 across K)
 //     slice_products.cuh  its main loop
-//     turns.cuh           whose turn it is to multiply
-//     boxed_result.cuh    its epilogue by boxes, which out_boxes.cuh passes to TMA; of SWAPPED tiles swapped.cuh
-//     addend.cuh          how C comes to it
+//     turns.cuh           which consumer may multiply, IN_TURN
+//     boxed_result.cuh    its epilogue by boxes, which out_boxes.cuh passes to TMA (swapped.cuh: of SWAPPED tiles)
+//     addend.cuh          how C arrives
 //
 // Mirrors tritonkernels/matmul/persistent.py.
 #pragma once

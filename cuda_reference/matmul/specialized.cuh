@@ -1,12 +1,12 @@
 // Matrix product on Hopper, specialized: a warp does nothing but request slices, and two warpgroups nothing but multiply them.
 //
-// In `tma` the thread that requests multiplies, too: a stage that is free waits until it comes past. Here a stage has a second
-// mbarrier, `empty`: both consumers have read it. The producer waits for that, so it is up to STAGES slices ahead, and
-// consumers may be apart. setmaxnreg gives them the registers that the producer does not need: 40 + 2 * 232 for 3 * 168.
+// In `tma` the thread that requests slices also multiplies, so a free stage waits until it gets there. Here a stage has a second
+// mbarrier, `empty`: both consumers have read it. The producer waits for nothing else, so it is up to STAGES slices ahead, and
+// consumers need not keep in step. setmaxnreg gives them the registers that it does not need: 40 + 2 * 232, not 3 * 168.
 //
-// Two consumers have a larger tile, for which less is read. In shared memory 16 of k are (64 + 256) * 32 bytes = 10 KB for a wgmma
-// of 64 x 256, and 12 KB for two of 64 x 128, in 128 clocks that could read 16 KB. From L2 64 of k are (128 + 256) * 128 bytes =
-// 48 KB in 1024 clocks for 128 x 256, and 32 KB in 512 for 128 x 128: a quarter less.
+// So two consumers can have a larger tile, for which less is read. From shared memory, for 16 of k: (64 + 256) * 32 bytes = 10 KB
+// for a wgmma of 64 x 256 and 12 KB for two of 64 x 128, in 128 clocks, which could read 16 KB. From L2, for 64 of k:
+// (128 + 256) * 128 bytes = 48 KB in 1024 clocks for 128 x 256 and 32 KB in 512 for 128 x 128, a quarter less for each product.
 //
 // Both operands lie along k, in rows of whole chunks of 16 bytes; the launcher packs others first.
 // BM x BN is the tile of a block, BK the depth of a slice (STAGES of them), ROWS a consumer's part of BM.

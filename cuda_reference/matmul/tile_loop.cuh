@@ -1,12 +1,12 @@
 // Matrix product on Hopper, tile_loop: a block per SM walks the tiles, so that slices of the next one land while one is written.
 //
-// In `specialized` a block has one tile: it waits for its first slices, and at the end it writes 64 KB of results. As its stages
-// take 192 KB, no other block is on the SM that would multiply meanwhile. Here the producer goes on with the next tile's slices
-// at once, as far as stages are empty; ring and parities know of no tiles. The field calls this a persistent kernel.
+// In `specialized` a block has one tile: it waits for its first slices, and at the end it writes 64 KB of results. Its stages take
+// 192 KB, so there is no other block on the SM to multiply meanwhile. Here the producer goes on with the next tile's slices at
+// once, as far as stages are empty; the ring and its parities know of no tiles. The field calls this a persistent kernel.
 //
-// Tiles are in bands of `group` rows, column by column (raster.cuh). Of 8192 x 8192 x 8192 132 tiles at a time are then 8 rows by
-// 17 columns, which need 8 * 128 + 17 * 256 = 5376 rows of the operands from DRAM, 16 KB each. Without bands they are 64 rows by 3
-// columns: 64 * 128 + 3 * 256 = 8960.
+// Tiles are walked in bands of `group` rows, column by column (raster.cuh). At 8192 x 8192 x 8192 the 132 tiles of a moment are
+// then 8 rows by 17 columns, which need 8 * 128 + 17 * 256 = 5376 rows of the operands from DRAM, 16 KB each. Without bands they
+// are 64 rows by 3 columns: 64 * 128 + 3 * 256 = 8960.
 //
 // Both operands lie along k, in rows of whole chunks of 16 bytes; the launcher packs others first.
 // BM x BN is the tile of a block, BK the depth of a slice (STAGES of them), ROWS a consumer's part of BM.
@@ -93,7 +93,7 @@ tile_loop(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUt
                 if (slice > 0) give_back((n - 1) % STAGES);
             }
             wgmma_wait<0>();
-            give_back((n - 1) % STAGES);  // of no slices one that nobody waits for
+            give_back((n - 1) % STAGES);  // where K is 0 a stage that nobody waits for
 #pragma unroll
             for (int m = 0; m < ROWS / 64; ++m) result.store(sum[m], row + m * 64, col);
         }

@@ -4,10 +4,10 @@
 // products of 300 ns. By Little's law 132 SMs want 22 KB each in flight for 4.8 TB/s at that latency; a slice here is 32 KB.
 //
 //   - Box: one thread requests it by one instruction. TMA computes addresses, swizzles, writes zeros outside of the operand.
-//   - mbarrier: a stage is full when the thread has arrived, which says how many bytes to wait for, and these have landed. TMA
-//     writes by the async proxy, so that no fence is needed.
-//   - Ring: STAGES slices have landed or are on their way. Products of a slice run while those of the slice before are waited for;
-//     then the stage of that one gets another slice. Of three stages, 96 KB, two blocks fit on an SM.
+//   - mbarrier: a stage is full when that thread has arrived, with the number of bytes to wait for, and these have landed. TMA
+//     writes through the async proxy, so no fence is needed.
+//   - Ring: STAGES slices have landed or are on their way. While a slice is multiplied, the threads wait for the products of the
+//     one before, and its stage gets another slice. Three stages are 96 KB, so two blocks fit on an SM.
 //
 // Both operands lie along k, in rows of whole chunks of 16 bytes; the launcher packs others first.
 // BM x BN is the tile of a block, BK the depth of a slice, STAGES how many are in shared memory.

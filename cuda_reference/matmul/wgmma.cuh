@@ -4,8 +4,9 @@
 // wgmma does without: the 4 warps of a warpgroup multiply 64 rows of A by up to 256 columns of B, which the tensor cores read from
 // shared memory themselves. The threads only bring slices there, one at a time: copy, wait, multiply, wait.
 //
-//   - Swizzle: 64 of k are 128 bytes a row, 8 chunks of 16. Tensor cores read a chunk of 8 rows at a time. In the same place of
-//     every row these would lie in the same 4 of 32 banks, 8 reads for one. So chunk c of row r is stored as chunk c XOR r % 8.
+//   - Swizzle: 64 of k are 128 bytes a row, 8 chunks of 16. Tensor cores read the same chunk of 8 rows at a time. At the same
+//     place in every row, these would lie in the same 4 of 32 banks and take 8 reads instead of one. So chunk c of row r is
+//     stored at place c XOR r % 8.
 //   - Async proxy: wgmma reads shared memory by another path than loads and stores. It sees a thread's writes after that
 //     thread's fence.proxy.async, and all threads' writes after a barrier that follows.
 //   - A descriptor says where a slice is: its address, the swizzle, 1024 bytes to the next 8 rows. 16 of k are 32 bytes.
@@ -37,7 +38,7 @@ __device__ __forceinline__ void multiply(Sums (&sum)[BLOCKS][TILES], uint64_t a,
     wgmma_commit();
 }
 
-// Copies ROWS rows of a slice, of which `rows` by `depth` elements are in the operand, with zeros for the others.
+// Copies ROWS rows of a slice. The operand has `rows` by `depth` elements left; the others become zeros.
 template <int ROWS, class T>
 __device__ __forceinline__ void copy_slice(T* slice, const T* from, int64_t pitch, int rows, int depth) {
     constexpr int CHUNK = 16 / sizeof(T);

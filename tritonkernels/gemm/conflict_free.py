@@ -5,13 +5,13 @@ accesses in 4 phases of 8 lanes. `vectorized` has conflicts in two places, and t
 
 store of A  a warp stores 16 rows of 2 quads of K. Two values of k that are 4 apart lie 4 * 128 floats apart, which is 0 banks:
             2 lanes a bank. SHARED pads rows by 4 floats, so that they lie 16 banks apart, for 16 BLOCK_K bytes of memory.
-            Single floats come 8 k by 4 rows at a time; 8 k then lie 4 banks apart, and fill all of them, too.
+            Single floats come 8 k by 4 rows at a time. The 8 k then lie 4 banks apart, so these fill all banks, too.
 load of B   8 lanes side by side with 8 floats each ask for quads 0, 2, .. 14, of which 0 and 8 share banks. ACC with
-            order=[0, 1] counts lanes down first: a phase is 4 x 2 lanes, 4 quads of A and 2 of B. The same order makes the
-            stores of C single floats, once a tile.
+            order=[0, 1] counts lanes down first: a phase is 4 x 2 lanes, 4 quads of A and 2 of B. With this order C is stored
+            in single floats, once a tile.
 
 Gluon also has swizzled layouts, which take an XOR instead of memory; but single rows of k cannot be cut out of those. Mirrors
-cuda_reference/gemm/conflict_free.cuh, the seed's conflict-free store and load.
+cuda_reference/gemm/conflict_free.cuh, the write-up's conflict-free store and load.
 """
 
 from triton.experimental import gluon

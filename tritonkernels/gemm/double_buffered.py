@@ -2,13 +2,13 @@
 
 In `z_order` a warp waits for each slice: about 600 ns for global memory, and only other warps can hide that. With 128 registers
 a thread an SM holds 512 threads, 4 warps a scheduler, too few. Here each thread overlaps its own loads: it asks for the next
-slice, multiplies this one, and only then stores what has come, into the other of two buffers. The buffer that is written was
-read to its end before the last barrier, so one barrier a slice is enough. It costs twice the shared memory, 16 KB, and 8
-registers a thread for what is on its way: with single floats, whose addresses take more, it has over 128, and an SM one block.
+slice, multiplies this one, and only then stores the next one in the other of two buffers. All threads had read that buffer
+before the last barrier, so one barrier a slice is enough. It costs twice the shared memory, 16 KB, and 8 registers a thread for
+what is on its way. Single floats need more addresses: then a thread has over 128 registers, and an SM one block instead of two.
 
 The CUDA twin also loads fragments a k ahead. Here ptxas does that, as far as it moves loads up within a slice. A tl program
-says num_stages: Triton then makes this loop, with copies by cp.async (`rasterized` has it). Mirrors
-cuda_reference/gemm/double_buffered.cuh, the seed's last rung but one.
+only sets num_stages: Triton then makes this loop, with copies by cp.async (as in `rasterized`). Mirrors
+cuda_reference/gemm/double_buffered.cuh, the write-up's last rung but one.
 """
 
 from triton.experimental import gluon
@@ -58,7 +58,7 @@ def _double_buffered_kernel(
     b_buffers[0].store(gl.load(b_ptrs, mask=(b_k < K) & (b_n < N), other=0))
     barrier()  # the first slice is complete
     for first in range(0, K, 2 * BLOCK_K):
-        for now in gl.static_range(2):  # known when this is compiled: else Triton would add a barrier, for fear of one buffer
+        for now in gl.static_range(2):  # constants: else Triton cannot tell the buffers apart, and adds a barrier
             k = first + (now + 1) * BLOCK_K  # where the next slice begins, all zeros from K on
             a_ptrs += BLOCK_K * a.col
             b_ptrs += BLOCK_K * b.row

@@ -4,7 +4,7 @@ A program owns BLOCK_M x BLOCK_N elements and, per k, loads one column piece of 
 multiply-adds for BLOCK_M + BLOCK_N floats read from L1. All reuse is in the caches. In the CUDA twin a warp does
 64 FLOP per 132 bytes (1 element of A, 32 of B), an intensity of 0.48 FLOP per byte, so L2 bandwidth is the limit.
 
-Mirrors cuda_reference/gemm/naive.cuh, the seed's first rung.
+Mirrors cuda_reference/gemm/naive.cuh, the write-up's first rung.
 """
 
 from ..config import config_of

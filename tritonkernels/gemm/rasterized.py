@@ -2,13 +2,13 @@
 
 A wave of w programs in plain order is flat: it reads 1 tile row of A and w tile columns of B. It needs BM + w BN distinct rows
 and columns, of w (BM + BN) that its tiles read, so L2 can serve at most 1 - (BM + w BN) / (w (BM + BN)) of them: 49.46 % for
-the seed's wave of 92 tiles of 128 x 128. The squarer the wave the better: a wave of r tile rows and w / r tile columns needs r
-BM + w / r BN.
+the write-up's wave of 92 tiles of 128 x 128. The squarer the wave the better: a wave of r tile rows and w / r tile columns
+needs r BM + w / r BN.
 
-The seed found the flat order (blockIdx.x along N) about 10 % faster than the tall one; GROUP_M = 1 is that order.
+The write-up found the flat order (blockIdx.x along N) about 10 % faster than the tall one; GROUP_M = 1 is that order.
 
-The kernel is `tiled`'s, whose tl.dot takes float64, too: on tensor cores (DMMA) where they have it, else as DFMA. For the type
-alone this design is enough, so the others refuse it. Mirrors cuda_reference/gemm/rasterized.cuh.
+The loop is `tiled`'s, but with num_stages = 3: Triton then copies slices by cp.async, two ahead of the one that is multiplied,
+which the CUDA twin leaves to `async_copy`. Mirrors cuda_reference/gemm/rasterized.cuh.
 """
 
 from ..design import Design

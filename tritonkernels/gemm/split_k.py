@@ -6,7 +6,7 @@ Where M and N are small and K is large there are fewer tiles than SMs: 256 x 256
 The partial sums go through a workspace and are added in the order of k, never by atomics: the same bits every time. The last
 program of a tile to finish reads all of them, so that there is no second launch; one SM reads 256 KB from L2 in the 2 us that
 this would take, and no config has more: tiles of 64 x 64 have 16 splits at most, smaller ones more.
-Mirrors cuda_reference/gemm/split_k.cuh, which the seed names as future work.
+Mirrors cuda_reference/gemm/split_k.cuh, which the write-up names as future work.
 """
 
 import functools

@@ -10,7 +10,7 @@ A piece touches at most two cut tiles, one where it begins and one where it ends
 
 Source: M. Osama et al., Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on the GPU
 (2023), the variant called "two-tile". Mirrors cuda_reference/gemm/stream_k.cuh, where the last block of a tile adds its parts.
-The seed names it as future work ("the tail effect").
+The write-up names it as future work ("the tail effect").
 """
 
 from typing import Any, NamedTuple

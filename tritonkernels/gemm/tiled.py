@@ -5,8 +5,8 @@ TN registers does TM * TN multiply-adds. The tile's intensity is BM * BN / (2 (B
 128 gives 32; BLOCK_K cancels, it only sets how often the loop pays its overhead.
 
 tl.dot with input_precision="ieee" is the block-level spelling: Triton stages both slices in shared memory and issues FFMA.
-It wants 16 k a slice at least, where the CUDA twin has 8, and gives each of 256 threads 64 sums in four squares of 4 x 4, the
-order that `z_order` comes to. Mirrors cuda_reference/gemm/tiled.cuh, the seed's "shared memory + outer product".
+It wants slices of at least 16 k, where the CUDA twin has 8, and gives each of 256 threads 64 sums in four squares of 4 x 4, as
+`z_order` will. Mirrors cuda_reference/gemm/tiled.cuh, the write-up's "shared memory + outer product".
 """
 
 from ..config import config_of

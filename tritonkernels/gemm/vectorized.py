@@ -1,13 +1,13 @@
 """FP32 GEMM, vectorized: `warp_tiled`, with 128 bits a thread on the way from global to shared memory.
 
 A quad of floats costs one instruction where four floats cost four: per slice and thread 2 loads instead of 8. Global memory
-itself gains little as long as each instruction is contiguous across the warp; the quad split into four strided loads cost the
-seed about 10 %. So quads are loaded only where the launcher can prove that they are aligned and whole (pointer, pitch and
-length are multiples of 16), else single floats as in `warp_tiled`.
+itself gains little as long as each instruction is contiguous across the warp. (The write-up lost 10 % where a quad became four
+strided loads.) So quads are loaded only where the launcher can prove that they are aligned and whole (pointer, pitch and
+length are multiples of 16 bytes), else single floats as in `warp_tiled`.
 
-Row-major A has its quads along K, but lies in shared memory along M: a quad becomes four stores. Two quads of a row are 4 k
-apart, rows of k are 128 floats long, so both begin at bank 0 and 2 lanes share each bank: `conflict_free` is about this.
-Mirrors cuda_reference/gemm/vectorized.cuh, the seed's vectorised access.
+Row-major A has its quads along K, but lies in shared memory along M, so a quad becomes four stores. Two quads of a row of A are
+4 k apart, and rows of k are 128 floats long, so both begin at bank 0, and 2 lanes share each bank. `conflict_free` mends that.
+Mirrors cuda_reference/gemm/vectorized.cuh, the write-up's vectorised access.
 """
 
 from triton.experimental import gluon

@@ -6,7 +6,7 @@ multiply-adds. 2 x 16 lanes read 144 and 1 x 32 read 264: lanes that read the sa
 
 What tl.dot hides is written out: two barriers a slice, and an outer product in registers per k. From shared memory Triton reads
 the 8 neighbours of a thread tile as two 128-bit words, where the CUDA twin still reads floats. Mirrors
-cuda_reference/gemm/warp_tiled.cuh, the seed's warp tile.
+cuda_reference/gemm/warp_tiled.cuh, the write-up's warp tile.
 """
 
 from triton.experimental import gluon

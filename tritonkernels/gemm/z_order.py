@@ -4,7 +4,7 @@ ACC covers 64 x 64 of the 128 x 128 tile, and is repeated to cover all of it: ea
 So neighbouring lanes own neighbouring quads. The 8 lanes of a phase read 8 quads of B in a row, 128 bytes on all 32 banks, and
 a warp stores 4 rows of 128 bytes of C at a time, 16 full sectors of 32 bytes, where tiles 8 wide wrote 32 halves.
 
-The seed also arranges the lanes in Z order, with bits of the lane alternating between column and row, and measured it as faster
+The write-up also arranges the lanes in Z order, where a lane's bits alternate between column and row, and found that faster
 without knowing why. A BlockedLayout counts lanes along one dimension after the other, so this part is missing here: a phase
 reads 1 quad of A and 8 of B instead of 2 and 4, neither with a conflict. Mirrors cuda_reference/gemm/z_order.cuh.
 """

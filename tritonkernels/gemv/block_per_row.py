@@ -4,7 +4,7 @@ With fewer rows than the GPU has warps, a warp per row leaves SMs with little in
 M in flight, where 3.4 MB are needed. A block of W warps keeps W times that. The price is a reduction across warps, through W
 words of shared memory and a barrier, once a row.
 
-Mirrors cuda_reference/gemv/block_per_row.cuh.
+The kernel is parts/row_tile.py. Mirrors cuda_reference/gemv/block_per_row.cuh.
 """
 
 from ..design import Design

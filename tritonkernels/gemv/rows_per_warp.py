@@ -4,7 +4,7 @@ A row of N elements has N / V vectors. With fewer than 32 of them a warp per row
 R = 32 V / N rows a warp keep every lane busy, and log2(32 / R) shuffles are enough. The rows of a warp are R pieces of memory,
 each of whole sectors if rows are.
 
-Mirrors cuda_reference/gemv/rows_per_warp.cuh, the seed's design for N <= 16.
+The kernel is parts/row_tile.py. Mirrors cuda_reference/gemv/rows_per_warp.cuh, the write-up's design for N <= 16.
 """
 
 from ..design import Design

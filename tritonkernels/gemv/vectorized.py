@@ -4,7 +4,7 @@ A load instruction reads 512 bytes per warp instead of 128 (fp32; of fp16 and in
 keeps the same bytes in flight. Where the address or pitch of A's rows does not allow it, this is `warp_per_row`; elements
 before the first 16-byte boundary and after the last are read separately.
 
-Mirrors cuda_reference/gemv/vectorized.cuh, the seed's design for N >= 128.
+The kernel is parts/row_tile.py. Mirrors cuda_reference/gemv/vectorized.cuh, the write-up's design for N >= 128.
 """
 
 from ..design import Design

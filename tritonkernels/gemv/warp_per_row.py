@@ -5,7 +5,7 @@ touch 32). The matrix is read once, x comes from L1 for all but the first row; 2
 at any size. Four steps are in flight, 16 bytes a lane (Little's law: 4.8 TB/s at 700 ns need 3.4 MB in flight, 12 bytes per
 thread of a full GPU).
 
-Mirrors cuda_reference/gemv/warp_per_row.cuh, the seed's design for N = 32.
+Mirrors cuda_reference/gemv/warp_per_row.cuh, the write-up's design for N = 32.
 """
 
 import torch

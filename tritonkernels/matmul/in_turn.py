@@ -1,10 +1,10 @@
 """Matrix product by consumers in turn (Gluon): `tile_loop` with a tile per consumer; one writes while the other multiplies.
 
-In `tile_loop` both consumers write at once, and nothing is multiplied meanwhile ("cooperative"). Here they take the tiles of a
-program in turn ("ping-pong"). The slices of all tiles go through the ring in order, and a consumer skips those of the other.
-The barrier `turn` ends a phase with the last slice of each tile: consumer 0 starts after odd phases, 1 after even ones. Slices
-are in order anyway, but a wait for `full` names one bit of the round: a round too early it would end at once. A tile of 192 x
-128 is three accumulators of 64 x 128. More than 192 sums do not fit into a thread, and 128 x 128 takes a fifth more from L2.
+In `tile_loop` both consumers write at once, and nothing is multiplied meanwhile. Here they take tiles in turn ("ping-pong").
+The slices of all tiles go through one ring in order, and a consumer skips those of the other. `turn` ends a phase with a tile's
+last slice: consumer 0 starts after odd phases, 1 after even ones. Without it a wait for `full` could be a round too early, and
+end at once, as it names one bit of the round. 192 x 128 is 192 sums a thread, in three accumulators: more do not fit, and
+128 x 128 takes a fifth more from L2. Mirrors cuda_reference/matmul/in_turn.cuh (128 x 128, in pairs of blocks).
 """
 
 from triton.experimental import gluon

@@ -1,11 +1,11 @@
 """Matrix product by specialised warps (Gluon): `tma` divided into a producer, one warp, and two consumers, a warpgroup each.
 
 In `tma` the warps that multiply also ask for slices, and meet at a barrier for each. Here the producer only asks and consumers
-only multiply, each in a loop of its own. Each place has two mbarriers: `full` completes when a slice has arrived, `empty` when
-both consumers have multiplied it. The producer's waits name the other bit of the round: in the first one they end at once. A
-consumer has 64 of a tile's 128 rows, and while it waits for its product, that of the other one runs. setmaxnreg leaves the
-producer 24 registers a thread and gives a consumer 240. So a tile may have 256 columns: L2 sends 48 KB for 128 x 256 x 64
-products, where two tiles of 128 x 128 take 64.
+only multiply, each in its own loop. A stage has two mbarriers: `full` completes when a slice has arrived, `empty` when both
+consumers have multiplied it. The producer waits for `empty` of the round before, and in the first round its wait ends at once.
+A consumer has 64 of a tile's 128 rows, and while it waits for its product, the other's runs. setmaxnreg leaves the producer 24
+registers a thread and gives a consumer 240. So a tile may have 256 columns: L2 sends 48 KB for 128 x 256 x 64 products, where
+two tiles of 128 x 128 take 64. Mirrors cuda_reference/matmul/specialized.cuh.
 """
 
 from triton.experimental import gluon

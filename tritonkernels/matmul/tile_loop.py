@@ -3,8 +3,8 @@
 A program of `specialized` ends with its tile. The tensor cores of its SM wait while it writes the result, and until the first
 slices of the next one have arrived. Here all warps walk the same tiles, each in its own loop, and the ring goes on from tile to
 tile: `i` counts the slices of all tiles. While consumers write a result, the producer fills the ring for the next tile, so they
-give back the place of a tile's last slice, too. Tiles are walked in groups of 8 rows: at a time 132 programs share the slices
-of 8 rows and 17 columns of tiles in L2.
+also give back the place of a tile's last slice. Tiles are walked in groups of 8 rows, so that 132 programs at a time share the
+slices of 8 rows and 17 columns of tiles in L2. Mirrors cuda_reference/matmul/tile_loop.cuh.
 """
 
 from triton.experimental import gluon

@@ -2,10 +2,10 @@
 
 In `wgmma` all threads load a slice through registers, and nothing is multiplied meanwhile. Here one thread asks TMA for a box
 of A and one of B. TMA swizzles them, and fills them up with zeros where the matrix ends, so only the result needs a mask. The
-places of slices are a ring. Each has an mbarrier `full`, which expects the 32 KB of a slice; its phases count the rounds of the
+places of slices are a ring. Each has an mbarrier `full`, which expects the 32 KB of a slice. Its phases count the rounds of the
 ring, and a wait names the last bit of the round. Slice i is multiplied asynchronously. Once all warps know that the product of
 slice i - 1 has ended, its place takes slice i + STAGES - 1. Three stages are 96 KB, so two programs share an SM: one writes its
-result while the other multiplies.
+result while the other multiplies. Mirrors cuda_reference/matmul/tma.cuh.
 """
 
 from triton.experimental import gluon

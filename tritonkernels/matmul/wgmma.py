@@ -1,10 +1,10 @@
 """Matrix product by wgmma (Gluon): the four warps of a program multiply slices of K straight from shared memory.
 
 Ampere's tensor cores (`pipelined`) take operands out of registers, so each warp loads its fragments out of shared memory first.
-On Hopper a warpgroup issues one wgmma, 64 x 128 x 16, whose operands are addresses in shared memory: 8 multiply a slice, and
-registers hold nothing but the sums, 128 in each thread. Slices lie in rows of 128 bytes, whose chunks of 16 bytes are swizzled,
-so that wgmma reads them without bank conflicts. It reads through the async proxy: each thread has a fence between its stores
-and the barrier after which they are read.
+On Hopper a warpgroup issues one wgmma, 64 x 128 x 16, whose operands are addresses in shared memory. 8 of them multiply a
+slice, and registers hold only the sums, 128 in each thread. Slices lie in rows of 128 bytes, whose chunks of 16 bytes are
+swizzled, so that wgmma reads them without bank conflicts. It reads through the async proxy, so each thread has a fence between
+its stores and the barrier after which they are read. Mirrors cuda_reference/matmul/wgmma.cuh, which copies by cp.async.
 """
 
 from triton.experimental import gluon
