@@ -253,6 +253,15 @@ class _Addresses:
         return numpy.asarray(cls(t)) if t.numel() and not t.is_meta and address(t) else numpy.empty(0, numpy.uint8)
 
 
+def groups(value):
+    """The number of groups, as an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= LARGEST_SIZE:
+        raise ArgumentError(
+            "groups", shown(value), f"an int, at least 1 and at most {LARGEST_SIZE}", "Pass groups=1 for no groups."
+        )
+    return int(value)
+
+
 def pair(argument, value, least):
     """An int or a pair of ints, each from `least` to LARGEST_SIZE, as a pair."""
     return per_direction(argument, value, least, 2)
