@@ -97,7 +97,7 @@ def shown(value):
 
 
 def seconds(argument, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf:
         raise ArgumentError(argument, repr(value), "a positive number of seconds", f"Pass {argument}=60 for a minute.")
 
 

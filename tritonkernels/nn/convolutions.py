@@ -40,6 +40,11 @@ class Transposed(OwnModule):
 
     operation, precisions = CONV2D_INPUT, FP32_PRECISIONS
 
+    @classmethod
+    def refuses(cls, module: Any) -> str | None:
+        is_below = all(more < step for more, step in zip(module.output_padding, module.stride))
+        return None if is_below else "an output_padding that is not below the stride"
+
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         module: Any = self
         sizes = module.output_padding, module.stride, module.padding, module.kernel_size, module.dilation
