@@ -34,7 +34,7 @@ def differ(size, other):
     """Whether two sizes do; where only data decides, torch.compile takes them for the same and checks it when the code runs."""
     if holds(unequal := size != other):
         return True
-    if not (is_known(size) and is_known(other) or isinstance(unequal, torch.Tensor)):
+    if not (isinstance(unequal, torch.Tensor) or (is_known(size) and is_known(other))):
         torch._check(size == other)
     return False
 
