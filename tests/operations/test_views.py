@@ -98,7 +98,7 @@ def test_a_signal_is_answered_in_its_layout(package):
 @both_packages
 @pytest.mark.parametrize("requires_grad", (False, True))
 def test_numbers_may_be_numpys(package, requires_grad):
-    """Of a view, and sizes of the gradients."""
+    """Numbers of a view, and sizes of the gradients."""
     available_on(package.launch.LIBRARY, "cpu")
     x, w = random(2, 4, 9), random(4, 3, 3).requires_grad_(requires_grad)
     one, two = numpy.int64(1), numpy.int32(2)
