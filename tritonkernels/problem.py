@@ -4,6 +4,7 @@ Problems are immutable and do not depend on tensors' contents, designs or machin
 pure function that runs, and is tested, anywhere.
 """
 
+import contextlib
 import dataclasses
 import math
 from dataclasses import dataclass
@@ -31,9 +32,9 @@ def layout_of(tensor):
 
 def differ(size, other):
     """Whether two sizes do; where only data decides, torch.compile takes them for the same and checks it when the code runs."""
-    if holds(size != other):
+    if holds(unequal := size != other):
         return True
-    if not (is_known(size) and is_known(other)):
+    if not (isinstance(unequal, torch.Tensor) or (is_known(size) and is_known(other))):
         torch._check(size == other)
     return False
 
@@ -53,9 +54,23 @@ def holds(condition):
     """A condition on sizes; False where only data decides, as in torch.compile: the call itself asks again, with numbers."""
     if isinstance(condition, bool) and not torch.compiler.is_compiling():  # which takes a symbol for a bool, too
         return condition
+    if isinstance(condition, torch.Tensor):  # torch.jit's, whose sizes are tensors while it traces: what holds for its inputs
+        with _untraced():
+            return bool(condition)
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # imports sympy
 
     return guard_or_false(condition)
+
+
+@contextlib.contextmanager
+def _untraced():
+    """No trace of torch.jit, which warns of each tensor that is taken for a bool."""
+    state = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        torch._C._set_tracing_state(state)
 
 
 def is_aligned(tensor):

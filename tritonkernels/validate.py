@@ -97,7 +97,7 @@ def shown(value):
 
 
 def seconds(argument, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf:
         raise ArgumentError(argument, repr(value), "a positive number of seconds", f"Pass {argument}=60 for a minute.")
 
 
@@ -251,6 +251,15 @@ class _Addresses:
     @classmethod
     def array(cls, t):
         return numpy.asarray(cls(t)) if t.numel() and not t.is_meta and address(t) else numpy.empty(0, numpy.uint8)
+
+
+def groups(value):
+    """The number of groups, as an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not 1 <= value <= LARGEST_SIZE:
+        raise ArgumentError(
+            "groups", shown(value), f"an int, at least 1 and at most {LARGEST_SIZE}", "Pass groups=1 for no groups."
+        )
+    return int(value)
 
 
 def pair(argument, value, least):

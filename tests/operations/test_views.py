@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy
 import pytest
 import torch
 from torch.nn import functional
@@ -94,6 +95,27 @@ def test_a_signal_is_answered_in_its_layout(package):
     assert package.conv1d(x.mT.contiguous(), w).is_contiguous() and package.conv1d(x.mT, w).mT.is_contiguous()
 
 
+@both_packages
+@pytest.mark.parametrize("requires_grad", (False, True))
+def test_numbers_may_be_numpys(package, requires_grad):
+    """Numbers of a view, and sizes of the gradients."""
+    available_on(package.launch.LIBRARY, "cpu")
+    x, w = random(2, 4, 9), random(4, 3, 3).requires_grad_(requires_grad)
+    one, two = numpy.int64(1), numpy.int32(2)
+    options = {"stride": two, "padding": (one,), "output_padding": one, "groups": two}
+    wanted = functional.conv_transpose1d(x, w, stride=2, padding=1, output_padding=1, groups=2)
+    torch.testing.assert_close(package.conv_transpose1d(x, w, **options), wanted)
+    torch.testing.assert_close(torch.vmap(lambda x: package.conv_transpose1d(x, w, **options))(x[None])[0], wanted)
+    image, filters, grad = x[..., None], random(6, 2, 3, 1).requires_grad_(requires_grad), random(2, 6, 7, 1)
+    sizes = ([*map(numpy.int64, t.shape)] for t in (image, filters))
+    ours = (
+        package.conv2d_input(next(sizes), filters, grad, groups=two),
+        package.conv2d_weight(image, next(sizes), grad, groups=two),
+    )
+    torch.testing.assert_close(ours[0], torch.nn.grad.conv2d_input(image.shape, filters, grad, groups=2))
+    torch.testing.assert_close(ours[1], torch.nn.grad.conv2d_weight(image, filters.shape, grad, groups=2))
+
+
 X, SIGNAL, VOLUME = torch.zeros(2, 4, 5, 6), torch.zeros(2, 4, 9), torch.zeros(2, 4, 5, 6, 7)
 MISTAKES = [
     ("conv1d", (X, SIGNAL), {}, ShapeError, r"^input: got rank 4"),
@@ -137,6 +159,8 @@ MISTAKES = [
         r"^groups: .*result's 9.*4 input channels",
     ),
     ("conv_transpose2d", (X, torch.zeros(4, 3, 3, 3)), {"groups": "2"}, ArgumentError, r"^groups: got '2'"),
+    ("conv_transpose2d", (X, torch.zeros(4, 3, 3, 3)), {"groups": -1}, ArgumentError, r"^groups: got -1"),
+    ("conv_transpose1d", (SIGNAL, torch.zeros(4, 3, 3)), {"groups": True}, ArgumentError, r"^groups: got True"),
     (
         "conv_transpose2d",
         (X, torch.zeros(4, 3, 3, 3).half()),

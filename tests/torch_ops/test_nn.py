@@ -228,6 +228,24 @@ def test_torch_fx_traces_modules(package, precision):
 
 
 @both_packages
+def test_torch_fx_traces_transposed_modules(package):
+    """By themselves, for any output_size; and in a model that gives one."""
+    available_on(package.launch.LIBRARY, "cpu")
+    x, up = random(2, 4, 5), package.nn.ConvTranspose1d(4, 3, 3, stride=2, dtype=torch.float64)
+    traced = pickle.loads(pickle.dumps(torch.fx.symbolic_trace(up)))
+    for output_size in (None, [12], (2, 3, 11)):
+        assert torch.equal(traced(x.double(), output_size), up(x.double(), output_size))
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return self.up(x, output_size=[12])
+
+    model = Model()
+    model.up = up
+    assert torch.equal(torch.fx.symbolic_trace(model)(x.double()), up(x.double(), [12]))
+
+
+@both_packages
 def test_typed_errors(package):
     with pytest.raises(DtypeError):
         package.nn.Linear(6, 5)(random(3, 6, dtype=torch.float16))

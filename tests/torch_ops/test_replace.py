@@ -20,7 +20,7 @@ from tritonkernels.errors import ArgumentError, BuildError
 from tritonkernels.nn import swap
 
 both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
-KINDS = ("Linear", "Conv2d")
+KINDS = "Linear", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"
 FAST, SLOW = (5e-3, 6e-3), (10e-3, 12e-3)  # seconds of a forward: in a CUDA graph, and eagerly
 
 
@@ -40,12 +40,12 @@ class Gpu(SimulatedGpu):
             patch.setattr(getattr(package.nn, kind), "forward", self._taking(ours, forward, "ours"))
 
     def _taking(self, seconds, forward, whose):
-        def planned(module, input):
+        def planned(module, input, **output_size):
             if isinstance(seconds, Exception):
                 raise seconds
             self.seen.append((whose, module, input))
             self.work((seconds(input) if callable(seconds) else seconds)[not self._captured])
-            return forward(module, input)
+            return forward(module, input, **output_size)
 
         return planned
 
@@ -226,6 +226,43 @@ def test_what_is_faster_in_every_way_is_swapped(package, ours, captures, why, mo
         ]
     else:
         assert rows.whole is None
+
+
+class Signals(torch.nn.Module):
+    """Down and up again, as a decoder of sound; `odd` is no call of a convolution's gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.down, self.up = torch.nn.Conv1d(2, 4, 3, stride=2), torch.nn.ConvTranspose1d(4, 2, 3, stride=2)
+        self.sized = torch.nn.ConvTranspose1d(4, 2, 3, stride=2)
+        self.images = torch.nn.ConvTranspose2d(2, 3, 2, stride=2, groups=1, bias=False)
+        self.odd = torch.nn.ConvTranspose2d(3, 2, 2, dilation=2, output_padding=1)
+
+    def forward(self, x):
+        x = self.down(x)
+        return self.odd(self.images((self.up(x) + self.sized(x, output_size=[9]))[..., None]))
+
+
+@both_packages
+def test_convolutions_of_signals_and_transposed_ones_are_measured(package, monkeypatch):
+    available_on(package.launch.LIBRARY, "cpu")
+    model, x = Signals(), random(2, 2, 9)
+    before = model(x)
+    rows = {row.name: row for row in Gpu(monkeypatch, package).replace(model, x)}
+    assert {name for name, row in rows.items() if row.swapped} == {"down", "up", "images"}
+    assert rows["sized"].why == "called with more than an input" and "output_padding" in rows["odd"].why
+    torch.testing.assert_close(model(x), before)
+
+
+@both_packages
+def test_what_a_call_would_refuse_is_not_swapped(package):
+    available_on(package.launch.LIBRARY, "cpu")
+    model, x = Signals(), random(2, 2, 9)
+    before = model(x)
+    rows = {row.name: row for row in package.nn.replace(model, only_where_faster=False)}
+    assert {name for name, row in rows.items() if row.swapped} == {"down", "up", "sized", "images"}
+    assert rows["odd"].why == "an output_padding that is not below the stride"
+    torch.testing.assert_close(model(x), before)
 
 
 @both_packages

@@ -10,6 +10,7 @@ import cuda_reference
 import tritonkernels
 from tests.harness import DEVICES, available_on, random
 from tests.torch_ops.samples import both_packages, emulated
+from tritonkernels.errors import ShapeError
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 # name: (shapes of input, weight and bias; the call of a module's function)
@@ -129,6 +130,26 @@ def test_torch_fx_sees_one_function(package, name):
     available_on(package.launch.LIBRARY, "cpu")
     tensors = operands(name)
     torch.testing.assert_close(pickle.loads(pickle.dumps(traced))(*tensors), call(package, *tensors))
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated, and says which sizes are constants of its trace
+def test_traced_by_torch_jit(name):
+    tensors, call = operands(name), CALLS[name][1]
+    traced = torch.jit.trace(lambda *t: call(cuda_reference, *t), tuple(tensors))
+    tensors[0] = tensors[0].cos()
+    torch.testing.assert_close(traced(*tensors), call(cuda_reference, *tensors))
+    if "transpose" not in name and "rows" not in name:  # whose sizes are constants
+        more = [torch.cat((tensors[0], tensors[0]), -1), *tensors[1:]]
+        torch.testing.assert_close(traced(*more), call(cuda_reference, *more))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_jit_checks_sizes_as_a_call_does():
+    """A trace that fails leaves torch.jit as it was."""
+    with pytest.raises(ShapeError, match=r"^weight: .*with C = 4"):
+        torch.jit.trace(cuda_reference.conv_transpose1d, (random(2, 4, 5), random(3, 4, 3)))
+    assert torch._C._get_tracing_state() is None
 
 
 def test_autocast_lowers_operands():

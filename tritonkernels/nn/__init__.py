@@ -37,7 +37,6 @@ def replace(
     Conv1d, Conv2d, ConvTranspose1d and ConvTranspose2d are swapped; a Conv3d is left, since the strides of its input decide
     whether it can be computed.
 
-
     precision  of float32 modules, as Linear and Conv2d take it. torch's have the precision that torch's switches say
     only_where_faster  measure each module, ours and torch's in turns: its forward, and its backward if the model is in
                 training mode and gradients are recorded. A module is swapped if ours is faster by more than the noise, in a

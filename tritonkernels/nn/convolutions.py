@@ -40,14 +40,33 @@ class Transposed(OwnModule):
 
     operation, precisions = CONV2D_INPUT, FP32_PRECISIONS
 
+    @classmethod
+    def refuses(cls, module: Any) -> str | None:
+        is_below = all(more < step for more, step in zip(module.output_padding, module.stride))
+        return None if is_below else "an output_padding that is not below the stride"
+
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         module: Any = self
-        steps = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation}
-        more = module._output_padding(
-            input, output_size, module.stride, module.padding, module.kernel_size, len(module.kernel_size), module.dilation
+        sizes = module.output_padding, module.stride, module.padding, module.kernel_size, module.dilation
+        return self.function(
+            input,
+            module.weight,
+            stride=module.stride,
+            padding=module.padding,
+            output_padding=output_padding(input, output_size, *sizes),
+            groups=module.groups,
+            dilation=module.dilation,
+            **self.options(module, self.precision),
         )
-        options = self.options(module, self.precision)
-        return self.function(input, module.weight, output_padding=tuple(more), groups=module.groups, **steps, **options)
+
+
+@torch.fx.wrap  # recorded as one call by torch.fx, which knows neither input's sizes nor whether there is an output_size
+def output_padding(input, output_size, default, stride, padding, kernel_size, dilation):
+    """The output_padding with which the result has `output_size`, as torch finds it; the module's own without one."""
+    if output_size is None:
+        return default
+    found: Any = torch.nn.ConvTranspose2d._output_padding  # which reads `self` only without an output_size
+    return found(None, input, output_size, stride, padding, kernel_size, len(kernel_size), dilation)
 
 
 class Conv1d(Convolution, torch.nn.Conv1d):

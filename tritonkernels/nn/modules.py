@@ -53,6 +53,11 @@ class OwnModule(torch.nn.Module):
         return precision if precision is None else validate.choice("precision", precision, cls.precisions, MODES)
 
     @classmethod
+    def refuses(cls, module: Any) -> str | None:
+        """Why the function computes no call of torch's module, whatever its input; None if it may."""
+        return None
+
+    @classmethod
     def options(cls, module: Any, precision: str | None) -> dict[str, Any]:
         """The function's keyword arguments for a module of torch's or of this class."""
         weight = module._parameters.get("weight", module.weight)  # as an attribute it is a Proxy while torch.fx traces

@@ -92,7 +92,7 @@ def refusal(module, kind, precision):
         return f"{dtype_name(module.weight.dtype)} weights"
     if module.weight.dtype == torch.float32 and precision not in (None, *kind.precisions):
         return f"{kind.operation.name} has no precision {precision}"
-    return None
+    return kind.refuses(module)
 
 
 def is_ordinary(tensor):

@@ -98,7 +98,7 @@ def _gradient(input, weight, out, bias, groups, precision, stride, padding, outp
         allowed = f"(C, K / groups, R, S) with C = {c}, the input's channels"
         raise ShapeError("weight", f"shape {tuple(weight.shape)}", allowed, "Is it the weight of a convolution? Swap C and K.")
     axes = zip((h, w), weight.shape[2:], stride, padding, output_padding, dilation)
-    k = weight.shape[1] * (groups if isinstance(groups, int) else 1)  # of other groups the operation says what is wrong
+    k = weight.shape[1] * validate.groups(groups)
     return {
         "input_size": (*images, k, *(_transposed(*axis) for axis in axes)),
         "weight": weight,

@@ -143,6 +143,8 @@ class Operator:
         values = self.defaults | self.rules.settled(**arguments) | chosen
         if values.get("precision") == "torch":
             values["precision"] = self._as_torchs(values[self.tensors[0]])
+        if _C._get_tracing_state() is not None:  # torch.jit's, which takes no lists of the sizes that it traces: it warns of it
+            values = {name: tuple(map(int, value)) if isinstance(value, tuple) else value for name, value in values.items()}
         return values
 
     def _as_torchs(self, tensor):

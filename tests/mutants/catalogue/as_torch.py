@@ -24,7 +24,7 @@ MUTANTS = [
         "tritonkernels/torch_ops/operator.py",
         "cuda_reference and (test_modes_see or forward_mode) and gemm or jit_trace or lowered and conv2d_bias",
         ("modes overlooked", "_C._len_torch_dispatch_stack()\n        or", "False or"),
-        ("traces of torch.jit overlooked", "_C._get_tracing_state() is not None", "False"),
+        ("traces of torch.jit overlooked", "        or _C._get_tracing_state() is not None\n", ""),
         ("forward-mode levels overlooked", "        or forward_ad._current_level >= 0\n", ""),
         ("autocast overlooked", "or _C._is_any_autocast_enabled()", "or False"),
     ),

@@ -11,7 +11,7 @@ MUTANTS = [
         ("padding added", "- 2 * padding", "+ 2 * padding"),
         ("output_padding left out", "+ more + 1", "+ 1"),
         ("a result of the size of undilated filters", "apart * (taps - 1)", "(taps - 1)"),
-        ("channels of one group", "(groups if isinstance(groups, int) else 1)", "1"),
+        ("channels of one group", " * validate.groups(groups)", ""),
         ("other channels accepted", "if differ(weight.shape[0], c):", "if False:"),
         ("output_padding up to the dilation", "if more >= step:", "if False:"),
         ("output_padding of any size", "if more >= max(step, apart):", "if False:"),

@@ -12,9 +12,7 @@ def geometry(input_shape, weight_shape, stride, padding, dilation, groups, *, in
     """
     *images, c, h, w = input_shape
     k, c_per_group, r, s = weight_shape
-    if isinstance(groups, bool) or not isinstance(groups, int) or not 1 <= groups <= validate.LARGEST_SIZE:
-        allowed = f"an int, at least 1 and at most {validate.LARGEST_SIZE}"
-        raise ArgumentError("groups", validate.shown(groups), allowed, "Pass groups=1 for no groups.")
+    groups = validate.groups(groups)
     if holds(c % groups != 0) or holds(k % groups != 0):
         allowed = f"a divisor of the input's {c} channels and the weight's {k} output channels"
         raise ArgumentError("groups", groups, allowed, "Pass groups=1, or other numbers of channels.")

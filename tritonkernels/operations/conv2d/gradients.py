@@ -1,5 +1,7 @@
 """Checks of arguments, shared by the gradients of a convolution."""
 
+import numbers
+
 import torch
 
 from ... import validate
@@ -9,15 +11,21 @@ from ...problem import differ, holds
 
 def size_of(argument, value, ranks):
     """The tuple of a size argument: a tuple, a list or a torch.Size of ints, none negative."""
-    if not isinstance(value, (tuple, list)) or any(
-        isinstance(v, bool) or not isinstance(v, int | torch.SymInt) or holds(v < 0) for v in value
-    ):
+    sizes = isinstance(value, (tuple, list)) and tuple(v if isinstance(v, torch.SymInt) else _whole(v) for v in value)
+    if sizes is False or any(v is None or holds(v < 0) for v in sizes):
         raise ShapeError(argument, validate.shown(value), "a sequence of ints, at least 0", "Pass a tensor's .shape.")
     if len(value) not in ranks:
         raise ShapeError(
             argument, repr(tuple(value)), "a size of rank " + " or ".join(map(str, ranks)), "Pass a tensor's .shape."
         )
-    return validate.allocatable(tuple(value), argument)
+    return validate.allocatable(sizes, argument)
+
+
+def _whole(value):
+    """An int, also of numpy's; None of another thing."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        return None
+    return value if isinstance(value, int) else int(value)
 
 
 def check_grad_output(grad_output, sizes, unbatched):

@@ -48,7 +48,7 @@ def prepare(
     grad_output, batched_out = batched(grad_output), batched(out)
     step_h, step_w = sizes["stride"]
     channels = sizes["c"] + LARGEST_TILE  # a tile of them past the end
-    flipped = channels * weight.shape[0] // groups * sizes["r"] * sizes["s"]
+    flipped = channels * weight.shape[0] // sizes["groups"] * sizes["r"] * sizes["s"]
     problem = Conv2dInputProblem(
         dtype=weight.dtype,
         out_dtype=weight.dtype,
