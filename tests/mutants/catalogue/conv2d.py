@@ -81,6 +81,7 @@ MUTANTS = [
         ("rows below the image are not zero", "(h0 + at >= 0) & (h0 + at < g.H)", "(h0 + at >= 0)"),
         ("columns beside the image are not zero", "valid & (w >= 0) & (w < g.W)", "valid & (w >= 0)"),
         ("dilation of the other axis", "s * g.dilation_w - g.padding_w", "s * g.dilation_h - g.padding_w"),
+        ("columns of pixels as they were loaded", "x = turned(tl.load(", "x = (tl.load("),
         (
             "channels loaded together are one channel",
             "columns += (column_of_taps(tap_ptrs, g.S * row",
@@ -122,10 +123,12 @@ MUTANTS = [
         ("left edge of the image unmasked", "(w >= 0) & (w < g.W)", "(w < g.W)"),
         (
             "dilation of the other axis",
-            "along(s * g.dilation_w, N_AXIS) if how.FLAT",
-            "along(s * g.dilation_h, N_AXIS) if how.FLAT",
+            "along(s * g.dilation_w, K_AXIS) if how.FLAT",
+            "along(s * g.dilation_h, K_AXIS) if how.FLAT",
         ),
         ("bias of the first group", "bias.ptr + group * g.k_per_group * bias.step", "bias.ptr"),
+        ("sums across what they are added to", "    if ACROSS:\n", "    if False:\n"),
+        ("filters across their slice", "            right = tl.trans(right)\n", "            right = right\n"),
         ("all splits in one place", "place + split * SIZE", "place"),
         ("taken for rounded", "problem.precision, are_tf32", "problem.precision, True"),
     ),

@@ -121,6 +121,7 @@ MUTANTS = [
             "math.gcd(problem.c // problem.groups)",
         ),
         ("vectors across groups", "math.gcd(problem.c // problem.groups, *apart)", "math.gcd(problem.c, *apart)"),
+        ("runs of two neighbours that are none", "left + right, (1, VECTOR)), (1, VECTOR))", "left + right, (1, 2)), (1, 1))"),
     ),
     *of(
         "tritonkernels/interpreter.py",
@@ -129,6 +130,11 @@ MUTANTS = [
             "promises for loads unchecked",
             'self.memory.check("a load", pointers, mask)\n        _check_promises(pointers, mask)',
             'self.memory.check("a load", pointers, mask)',
+        ),
+        (
+            "runs that are not said to be aligned unchecked",
+            "vectors = _cut(offsets, run, axis)",
+            "run = min(run, multiple)\n        vectors = _cut(offsets, run, axis)",
         ),
         ("promises of constant masks unchecked", "if (vectors != vectors[..., :1]).any():", "if False:"),
         ("promises for masked lanes checked", "run, axis).any(axis=-1)", "run, axis).any(axis=-1) | True"),
