@@ -183,6 +183,12 @@ def test_times_are_those_of_the_records():
             )
 
 
+def test_a_design_in_no_suite_says_that_it_has_no_time():
+    (gpu, *_) = machine.gpus(twin_of("conv2d_bias", "channel_sums"))
+    assert gpu.case is None and "in none of the suites" in page_of("conv2d_bias", "channel_sums").whole[gpu.name]
+    assert "in none of the suites" not in text_of("gemm", "tiled")
+
+
 def test_what_is_not_recorded_is_said(tmp_path, monkeypatch):
     machine._codes.cache_clear()
     twin = twin_of("gemm", "tiled")
