@@ -82,7 +82,7 @@ def _result(class_, cases):
         torchs = [r for r in rows if r.implementation == "torch"]
         wrong += [r for r in torchs if not r.ok]
         for record in (r for r in rows if r.implementation in PACKAGES):
-            judged = Judged(record, _fastest(torchs, record))
+            judged = Judged(record, _fastest(torchs))
             sides[record.implementation][judged.ratio is None].append(judged)
     packages = {
         name: Side(sorted(timed, key=lambda judged: judged.ratio), others)
@@ -92,8 +92,8 @@ def _result(class_, cases):
     return ClassResult(class_, packages, wrong)
 
 
-def _fastest(torchs, record):
-    """torch's row that the record's ratio is to."""
+def _fastest(torchs):
+    """torch's row that ratios are to."""
     timed = [r for r in torchs if r.ok and r.median_ms is not None]
     return min(timed, key=lambda r: r.median_ms, default=None)
 
@@ -190,12 +190,13 @@ def show(results, quiet=False):
 
 
 def _show_table(results):
-    table.print_table(*rows(results))
-    print(f"\ntorch's time, by its fastest way that is right, over ours. {MISSED} misses the goal of the class.")
+    """After the slowest cases, so that it is what a terminal shows at the end."""
     for result in results:
         for package in (name for name in result.packages if result.packages[name].cases):
             print(f"\n{result.class_.name}, {PACKAGES[package]}, against {result.class_.against}:")
             print("\n".join(f"  {line}" for line in worst(result, package)))
+    print(f"\ntorch's time, by its fastest way that is right, over ours. {MISSED} misses the goal of the class.")
+    table.print_table(*rows(results))
     print()
 
 

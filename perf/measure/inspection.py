@@ -123,7 +123,7 @@ def inspect(op, target, name=None, config=None, compiled=True):
                     yield row
                     continue
                 kernels = [compile_one(launch, target) for launch in design.launches(call.problem, chosen, *call.parts[0])]
-                code, facts = max(kernels, key=lambda x: sass.count(x[0].hot_loop(), sass.MATH))
+                code, facts = max(kernels, key=lambda x: sass.arithmetic(x[0].hot_loop()))
                 yield row | facts | _facts(call.problem, design, chosen, code, facts, target)
             except ConfigError:
                 nearest = configs.nearest(config, design, call.problem, target)

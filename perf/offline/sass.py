@@ -69,10 +69,10 @@ class Code:
         inside = {x: [y for y in loops - {x} if x[0] <= y[0] and y[1] <= x[1]] for x in loops}
         bodies = {x: self._body(x, inside[x]) for x in loops}
         mixes = {x: _mix(body) for x, body in bodies.items()}
-        most = max(map(_arithmetic, mixes.values()), default=0)
-        hot = [x for x in loops if 2 * _arithmetic(mixes[x]) >= most]
+        most = max(map(arithmetic, mixes.values()), default=0)
+        hot = [x for x in loops if 2 * arithmetic(mixes[x]) >= most]
         depth = {x: sum(x in inner for inner in inside.values()) for x in loops}
-        best = max(hot, key=lambda x: (depth[x], _arithmetic(mixes[x]), mixes[x].total()), default=None)
+        best = max(hot, key=lambda x: (depth[x], arithmetic(mixes[x]), mixes[x].total()), default=None)
         return bodies.get(best, [])
 
     def _body(self, loop, inner):
@@ -101,7 +101,8 @@ def _mix(instructions):
     return collections.Counter(map(_opcode, instructions))
 
 
-def _arithmetic(mix):
+def arithmetic(mix):
+    """The number of instructions that multiply or add; one of a tensor core counts as 1024."""
     return count(mix, MATH) + 1023 * count(mix, TENSOR)
 
 

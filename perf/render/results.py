@@ -105,13 +105,13 @@ def _classes(folder):
         for line in class_table.worst(result, package, 1)
     ]
     lists = {
-        "The slowest case of each class, and the vendor's kernels:": worst,
-        "Without a time:": [f"- {line}" for line in class_table.not_timed(results)],
-        "Wrong results of torch, which are no baseline:": [f"- {line}" for line in class_table.vendor_wrong(results)],
+        "The slowest case of each class in each package, and the vendor's kernels": worst,
+        "Without a time": [f"- {line}" for line in class_table.not_timed(results)],
+        "Wrong results of torch, which are no baseline": [f"- {line}" for line in class_table.vendor_wrong(results)],
     }
     for heading, lines in lists.items():
         if lines:
-            yield "\n".join([f"{heading}\n", *lines, ""])
+            yield "\n".join([f"<details markdown><summary>{heading}: {len(lines)}</summary>\n", *lines, "\n</details>\n"])
 
 
 def _summary(suites, name):

@@ -9,7 +9,7 @@ from .table import three_digits
 
 TALLEST = 0.8  # of its width: on a screen 1100 pixels wide a picture has at most 880
 STRIP, LETTER = 580, 4  # points: the width of a strip, and of a letter of the names on it
-FEWEST = 20  # letters of a name, room or not
+FEWEST = 12  # letters of a name, room or not
 NOTHING = {"ratios": ()}  # of a package that a class has no rows of
 MARKERS = "os^DvPX*"
 AT_ROW = ("axes fraction", "data")

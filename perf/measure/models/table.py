@@ -73,7 +73,8 @@ def tables(rows):
         for whose in dict.fromkeys(whose for _, whose in lines):
             body += _over_all([group for group, own in lines if own == whose], whose)
         yield "torch's time over ours", SPEED, body
-    yield "Errors, relative to float64, and costs: ours / torch's", COSTS, [_costs(group, whose) for group, whose in lines]
+    if lines:
+        yield "Errors, relative to float64, and costs: ours / torch's", COSTS, [_costs(group, whose) for group, whose in lines]
     profiled = [row for group in groups for row in group.values() if row["kernels"].get("torch")]
     if profiled:
         operations = [name for name in OPERATIONS if any(name in row["kernels"]["torch"]["operations"] for row in profiled)]

@@ -10,7 +10,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from ... import COMMAND, processes
+from ... import COMMAND, ROOT, processes
 from ...arguments import folder
 from ...measure import measured
 from . import gather, pages
@@ -26,6 +26,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--twins", type=Path, metavar="DIR", help="twin pages that designs link to; default: twins next to --out"
     )
+    parser.add_argument("--docs", metavar="PATTERN", help="as for perf twins: where the docs are, seen from --out")
 
 
 def main(options, parser):
@@ -40,12 +41,21 @@ def main(options, parser):
         remedy = f"`{COMMAND} compare --json DIR/FILE.json` on a GPU writes them, and --records DIR names their folder"
         parser.error(f"no timed records in {options.records}: {remedy}")
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, html in pages.written(gpus, _twin(options.twins or options.out.absolute().parent / "twins", options.out)).items():
+    twin = _twin(options.twins or options.out.absolute().parent / "twins", options.out)
+    for name, html in pages.written(gpus, twin, _measuring(options)).items():
         processes.replace(options.out / name, html)
     cases = [case for gpu in gpus for case in gpu.cases]
     behind = sum(r.verdict == "behind" for case in cases for r in case.results.values())
     print(f"{options.out / 'index.html'}: {len(cases)} cases, {behind} results behind torch")
     return 0
+
+
+def _measuring(options):
+    """The address of the page on how times are taken; None where there is none, as with an installed package."""
+    page = ROOT / "docs/measuring.md"
+    if options.docs:
+        return options.docs.format(page.stem)
+    return os.path.relpath(page, options.out).replace(os.sep, "/") if page.exists() else None
 
 
 def _twin(twins, out):

@@ -16,10 +16,14 @@ FOLDER = Path(__file__).parent
 LEAST = (0.0, 0.5, 0.75, 0.9, 0.97, 1.03, 1.15, 1.5, 2.5)
 
 
-def written(gpus, twin):
-    """{file name: HTML} of each page, which loads nothing. `twin(op, design)`: the address of a design's twin page, or None."""
+def written(gpus, twin, measuring):
+    """{file name: HTML} of each page, which loads nothing.
+
+    twin(op, design)  the address of a design's twin page, or None
+    measuring         the address of the page on how times are taken, or None
+    """
     ops = [op for op in OPS if any(op in gpu.ops for gpu in gpus)]
-    environment = _environment(ops=ops, twin=twin)
+    environment = _environment(ops=ops, twin=twin, measuring=measuring)
     names = {"index": _of_all(gpus, twin), **{op: _of_operation(gpus, op, twin) for op in ops}, "origins": {"gpus": gpus}}
     kinds = dict.fromkeys(ops, "operation")
     return {

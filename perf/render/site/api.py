@@ -39,7 +39,7 @@ def _section(module, names):
             node, where = found
             code = f"```python\n{signature(node)}\n```"
             link = f"[source](../{where.relative_to(ROOT)})"
-            yield f"### {module}.{name}\n\n{code}\n\n{prose(ast.get_docstring(node))}{link}\n\n"
+            yield f'### {module}.{name} {{ data-toc-label="{name}" }}\n\n{code}\n\n{prose(ast.get_docstring(node))}{link}\n\n'
 
 
 def _file(path):

@@ -47,7 +47,7 @@ def build(folder):
     """Builds it in an empty folder, and returns the folder of the site in there."""
     pages.write(folder / "pages", {API: api.markdown()})
     _run("perf", "twins", "--out", folder / "pages/twins", "--docs", "../docs/{}.html")
-    _run("perf", "report", "--out", folder / "pages/report")
+    _run("perf", "report", "--out", folder / "pages/report", "--docs", "../docs/{}.html")
     (folder / "pages/assets").mkdir()
     for name in ASSETS:
         shutil.copy(HERE / name, folder / "pages/assets")

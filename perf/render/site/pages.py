@@ -12,6 +12,7 @@ from ... import ROOT
 from ..twins.pages import of_source
 
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+FIGURE = re.compile(r"(?<=\d) (/|of|for) (?=\d)")  # such as 0.59 / 0.48, which stays on one line
 LINK = re.compile(r"\]\(\s*(?!\w+:)([^)\s#]+)")  # its file, if it names one
 COPIED = (".svg", ".png", ".json")
 LANGUAGES = {".py": "python", ".cuh": "cuda", ".cpp": "cpp", ".h": "cpp"}
@@ -53,7 +54,8 @@ def address(path, root=ROOT):
 
 
 def relinked(text, path, root=ROOT):
-    """The text of the page of `path` with its links led to pages, and the files and folders that these are of."""
+    """The text of the page of `path` with its links led to pages and its figures kept together, and the files and folders
+    that the links are to."""
     linked, here = [], path if path.is_dir() else path.parent
 
     def lead(match):
@@ -65,7 +67,7 @@ def relinked(text, path, root=ROOT):
         return "](" + os.path.relpath(address(linked[-1], root), address(path, root).parent)
 
     pieces = CODE.split(text)
-    pieces[::2] = [LINK.sub(lead, piece) for piece in pieces[::2]]
+    pieces[::2] = [FIGURE.sub("\u00a0\\1\u00a0", LINK.sub(lead, piece)) for piece in pieces[::2]]
     return "".join(pieces), linked
 
 

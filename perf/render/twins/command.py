@@ -14,7 +14,7 @@ from pathlib import Path
 from ... import COMMAND
 from ...arguments import folder
 from ...measure import measured
-from ...show import table
+from ...show import palette, table
 from .. import chapter
 from . import pages
 
@@ -44,7 +44,7 @@ def main(options, parser):
     docs = options.docs or f"{os.path.relpath(chapter.DOCS, options.out)}/{{}}.md"
     texts = {twins[name].address: page(twins[name], docs) for name in options.design or twins}
     if not options.design:
-        texts["index.html"] = _template("index.html").render(ops=pages.by_operation())
+        texts["index.html"] = _template("index.html").render(ops=pages.by_operation(), designs=docs.format("designs"))
     for name, text in texts.items():
         path = options.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,11 +64,11 @@ def page(twin, docs):
         opening=opening(twin),
         chapter=f"../{docs.format(name)}{anchor}",
         panes=sources.panes(twin),
-        columns=(("triton",), ("cuda", "cuda-launch")),
+        columns=[[anchor for anchor in own if anchor in twin.files] for own in (("triton",), ("cuda", "cuda-launch"))],
         titles=TITLES,
         gpus=machine.gpus(twin),
         differences=_differences(twin, highlight),
-        packages=measured.PACKAGES,
+        packages={package: title for package, title in measured.PACKAGES.items() if package in twin.files},
         vendor=measured.vendor_of(twin.op),
         listing=highlight.listing,
         zip=zip,
@@ -87,10 +87,13 @@ def opening(twin):
 
 
 def _differences(twin, highlight):
-    """{anchor: lines of HTML} of the difference from the design that it builds on, in both languages."""
-    before = twin.before.files if twin.before else {}
-    both = {anchor: (before[anchor], file) for anchor, file in twin.files.items() if anchor in before}
-    return {anchor: highlight.difference(chapter.difference(*files)) for anchor, files in both.items()}
+    """{anchor: (the design that it builds on, lines of HTML)} in both languages."""
+    both = {anchor: (twin.before_with(anchor), file) for anchor, file in twin.files.items()}
+    return {
+        anchor: (before, highlight.difference(chapter.difference(before.files[anchor], file)))
+        for anchor, (before, file) in both.items()
+        if before
+    }
 
 
 def _template(name):
@@ -100,5 +103,5 @@ def _template(name):
         loader=FileSystemLoader(HERE), undefined=StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["us"] = table.us
-    environment.globals["css"] = (HERE / "page.css").read_text()
+    environment.globals["css"] = palette.css() + (HERE / "page.css").read_text()
     return environment.get_template(name)

@@ -1,4 +1,5 @@
-"""Highlighted lines of HTML: Triton, CUDA, SASS and differences. A line that wraps hangs below its own indentation."""
+"""Highlighted lines of HTML: Triton, CUDA, SASS and differences. A line that wraps hangs below its own indentation, and a line
+of prose below its first word, so that it reads as text."""
 
 import functools
 import re
@@ -13,6 +14,8 @@ from ...offline import sass
 
 PLAIN = re.compile(r'<span class="(?!c|k|s|g|n[fcd])\w+">(.*?)</span>')  # tokens without a colour, which are most
 SPAN = re.compile(r'<span class="(?:\w+ )?([\w-]+)">')  # becomes the shortest tag that there is: a page has 20,000 of them
+PROSE = re.compile(r"<i class=(?:sd|c1?)>(//+ +(?:- )?|# |)")  # of docstrings and comments: what stands before their text
+HANG = 4  # columns, of code; page.css adds them to --i
 WAITS = ("BAR", "DEPBAR", "LDGDEPBAR", "SYNCS", "WARP", "NANOSLEEP", "MEMBAR", "FENCE")
 
 
@@ -65,5 +68,8 @@ def _lines(text, lexer):
 
 
 def _line(text, html):
-    indent = len(text) - len(text.lstrip())
+    if html.startswith("<i class=g"):
+        text = " " + text[1:]  # without the sign of a difference
+    prose = PROSE.match(html.lstrip())
+    indent = len(text) - len(text.lstrip()) + (len(prose[1]) - HANG if prose else 0)
     return f"<i class=l{f' style=--i:{indent}' if indent else ''}>{html}\n</i>"

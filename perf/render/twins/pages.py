@@ -53,6 +53,13 @@ class Twin:
             return twins.get(named[self.rung.name])
         return twins.get(self.rung.summary.partition(" ")[0], self.neighbours[0])
 
+    def before_with(self, anchor):
+        """The nearest design that it builds on and that has such a file: some are written in one language only."""
+        before = self.before
+        while before and anchor not in before.files:
+            before = before.before
+        return before
+
     @property
     def chapter(self):
         """(name, anchor) of the page of the docs that treats it."""

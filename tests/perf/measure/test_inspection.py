@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perf.measure import records
+from perf.measure import inspection, records
 from perf.offline import configs, sass
 from tests import compiler
 from tests.harness import thorough
+from tritonkernels.target import Target
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,6 +57,20 @@ def test_the_hot_loop_is_the_one_with_most_arithmetic_of_its_own(monkeypatch):
     mix = parse(monkeypatch).hot_loop()
     assert mix == {"FFMA": 2, "LDS.128": 1, "BRA": 1}
     assert sass.share(mix, ("FFMA",)) == 0.5 and sass.count(mix, ("LDS", "LDG")) == 1
+
+
+def test_of_several_kernels_the_one_on_tensor_cores_is_shown(monkeypatch):
+    """Although the one that adds up parts has more instructions of arithmetic."""
+    bodies = [["HGMMA R24, gdesc[UR16], R24"], ["FADD R0, R0, R1"] * 9]
+
+    def compiled(launch, target):
+        lines = [*enumerate(bodies.pop(0)), (9, "BRA 0x0")]
+        return sass.Code("", 40, 0, 0, tuple((16 * i, text) for i, text in lines), {}), {"threads": 128, "shared_bytes": 0}
+
+    monkeypatch.setattr(inspection, "_compile_triton", compiled)
+    row = next(inspection.inspect("matmul", Target.named("h200"), "stream_k"))
+    assert row["design"] == "stream_k" and row["hot_loop"] == {"HGMMA": 1, "BRA": 1}
+    assert not bodies, "it has two kernels"
 
 
 def test_a_listing_of_the_hot_loop_shortens_runs_and_keeps_predicates(monkeypatch):

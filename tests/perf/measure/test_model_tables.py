@@ -66,6 +66,11 @@ def test_without_records_there_is_nothing(tmp_path):
     assert models.markdown(tmp_path) == "" and models.picture(tmp_path) is None
 
 
+def test_what_was_not_run_makes_no_empty_table():
+    absent = Row("other", "Other", "bf16", "1 token", ok=None, message="not installed", environment=ENVIRONMENT)
+    assert list(models.tables([dataclasses.asdict(absent)])) == []
+
+
 def test_a_forward_alone_has_its_row(tmp_path):
     """For decoding no training step is measured; where no graph could be captured, the cell is empty."""
     eager = {name: {"eager": way(100)} for name in ("torch", "triton")}

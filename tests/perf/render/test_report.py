@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from perf import ROOT
 from perf.__main__ import main
 from perf.measure import measured, packed, records
 from perf.measure.baselines import yardstick
@@ -140,12 +141,15 @@ def test_they_load_nothing(folder):
         assert not Page(text).tags.keys() & {"link", "iframe", "object", "embed", "img", "base"}
 
 
-def test_their_tags_are_balanced_and_each_link_leads_somewhere(pages):
+def test_their_tags_are_balanced_and_each_link_leads_somewhere(folder, pages):
     for name, page in pages.items():
         assert not page.open
         assert not [id_ for id_, count in Counter(page.ids).items() if count > 1]
         for reference in page.references:
             file, _, fragment = reference.partition("#")
+            if file.endswith(".md"):
+                assert (folder / file).resolve() == ROOT / "docs/measuring.md" and name == "index"
+                continue
             other = pages[Path(file).stem] if file else page
             assert "=" in fragment or fragment in ("", *other.ids), f"{name}: {reference}"
 

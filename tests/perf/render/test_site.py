@@ -44,7 +44,7 @@ def test_pages_mirror_a_repository(tmp_path):
     texts = {
         "README.md": "[a](docs/a.md#b) `[c](d)` [e](code) ![f](docs/f.svg) [g](https://g)\n```\n[h](i)\n```\n",
         "CHANGELOG.md": "",
-        "docs/a.md": "[up](../README.md#top) [`x`](../code/x.py)",
+        "docs/a.md": "[up](../README.md#top) [`x`](../code/x.py) 0.5 / 0.4, `1 / 2`",
         "docs/f.svg": "<svg/>",
         "code/x.py": "x = '[no](link)'\n",
         "code/y.cuh": "int y;\n",
@@ -55,7 +55,7 @@ def test_pages_mirror_a_repository(tmp_path):
     pages.write(tmp_path / "pages", {root / "docs/new.md": "[a](a.md)"}, root)
     made = {str(path.relative_to(tmp_path / "pages")): path.read_text() for path in (tmp_path / "pages").rglob("*.*")}
     assert made["index.md"] == texts["README.md"].replace("[e](code)", "[e](code/index.md)")
-    assert made["docs/a.md"] == "[up](../index.md#top) [`x`](../code/x.py.md)"
+    assert made["docs/a.md"] == "[up](../index.md#top) [`x`](../code/x.py.md) 0.5\u00a0/\u00a00.4, `1 / 2`"
     assert "~~~~python\nx = '[no](link)'\n~~~~" in made["code/x.py.md"] and "~~~~cuda\n" in made["code/y.cuh.md"]
     assert "- [x.py](x.py.md)\n- [y.cuh](y.cuh.md)\n" in made["code/index.md"]
     assert made["docs/f.svg"] == "<svg/>" and made["docs/new.md"] == "[a](a.md)"
@@ -75,7 +75,7 @@ def test_a_notebook_is_a_page(written):
 def test_the_api_has_every_public_name_with_its_signature():
     page = api.markdown()
     for name in set(tritonkernels.__all__) - {"OPS"}:
-        section = page.split(f"### tritonkernels.{name}\n")[1].split("\n### ")[0]
+        section = page.split(f"### tritonkernels.{name} {{")[1].split("\n### ")[0]
         signature = re.search(r"```python\n(.*?)\n```", section, re.DOTALL)[1]
         shown, source = (
             ast.parse(text).body[0] for text in (f"def {signature}: ...", inspect.getsource(getattr(tritonkernels, name)))
@@ -83,7 +83,7 @@ def test_the_api_has_every_public_name_with_its_signature():
         assert (ast.unparse(shown.args), ast.unparse(shown.returns)) == (ast.unparse(source.args), ast.unparse(source.returns))
     assert "\nActivation = Literal['relu', 'gelu', 'silu']\n" in page, "signatures name it"
     for name in ("tritonkernels.nn.replace", "tritonkernels.errors.ShapeError", "cuda_reference.gemm"):
-        assert f"### {name}\n" in page
+        assert f'### {name} {{ data-toc-label="{name.rpartition(".")[2]}" }}\n' in page
 
 
 def test_docstrings_become_markdown():

@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -183,6 +184,12 @@ def test_times_are_those_of_the_records():
             )
 
 
+def test_a_design_in_no_suite_says_that_it_has_no_time():
+    (gpu, *_) = machine.gpus(twin_of("conv2d_bias", "channel_sums"))
+    assert gpu.case is None and "in none of the suites" in page_of("conv2d_bias", "channel_sums").whole[gpu.name]
+    assert "in none of the suites" not in text_of("gemm", "tiled")
+
+
 def test_what_is_not_recorded_is_said(tmp_path, monkeypatch):
     machine._codes.cache_clear()
     twin = twin_of("gemm", "tiled")
@@ -202,7 +209,8 @@ def test_what_is_not_recorded_is_said(tmp_path, monkeypatch):
 
 def test_a_missing_twin_has_its_reason():
     for op, name in (("matmul", "naive"), ("matmul", "dmma")):
-        assert twin_of(op, name).rung.why in page_of(op, name).whole["h200"]
+        assert unescape(text_of(op, name)).count(f": {twin_of(op, name).rung.why}") == 1
+        assert page_of(op, name).whole["h200"].count("the hot loop") == 1, "no empty pane for the other package"
 
 
 def test_differences_are_to_the_design_that_it_builds_on():
@@ -219,6 +227,37 @@ def test_differences_are_to_the_design_that_it_builds_on():
         old, new = ((ROOT / path.format(name)).read_text().splitlines() for name in ("rasterized", "split_k"))
         lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
         assert lines and "\n".join(line.rstrip() for line in lines) in section
+
+
+def test_a_difference_is_to_a_design_of_the_same_language():
+    twin = twin_of("matmul", "in_turn")
+    assert twin.before.rung.name == twin.before_with("cuda").rung.name == "multicast"
+    assert twin.before_with("triton").rung.name == "tile_loop", "multicast is not written in Triton"
+    assert "--- tile_loop.py" in text_of("matmul", "in_turn") and "to tile_loop, as multicast is" in re.sub(
+        "<[^>]*>", "", text_of("matmul", "in_turn")
+    )
+
+
+@pytest.mark.parametrize(
+    "line, hang",
+    [
+        ("    x = 1  # one", 4),
+        ("    # why", 2),
+        ("// why", -1),
+        ("    //   - why", 7),
+        ("//     last", 3),
+        ("const int x = 1;", 0),
+    ],
+)
+def test_a_comment_hangs_below_its_first_word(line, hang, tmp_path):
+    """In columns, without the 4 that page.css adds."""
+    path = tmp_path / ("a.cuh" if "//" in line or ";" in line else "a.py")
+    path.write_text(f"{line}\n")
+    assert re.findall(r"--i:(-?\d+)", "".join(highlight.source(path))) == ([str(hang)] if hang else [])
+
+
+def test_a_line_of_a_difference_hangs_below_its_code():
+    assert re.findall(r"--i:(\d+)", "".join(highlight.difference(["+    x = 1", "-y = 1", "     z = 1"]))) == ["5", "1", "5"]
 
 
 def test_neighbours_are_those_of_the_ladder():
@@ -245,7 +284,8 @@ def test_the_command_writes_pages_and_an_index(tmp_path, monkeypatch, capsys):
     assert set(index.ids) == set(pages.by_operation()) <= set(OPS)
     written = {str(path.relative_to(tmp_path / "new")) for path in (tmp_path / "new").rglob("*.html")}
     assert written == {twin.address for twin in pages.every()} | {"index.html"}
-    assert {link for link in index.links if link[0] != "#"} == written - {"index.html"}
+    designs = os.path.relpath(chapter.DOCS / "designs.md", tmp_path / "new")
+    assert {link for link in index.links if link[0] != "#"} == written - {"index.html"} | {designs}
     docs = (tmp_path / "new/gemm/tiled.html").read_text().split()[1]
     assert (tmp_path / "new" / docs.format("gemm")).resolve() == chapter.DOCS / "gemm.md"
     assert main(["twins", "--out", str(tmp_path / "one"), "--design", "gemm/tiled", "--docs", PATTERN]) == 0

@@ -149,7 +149,7 @@ def test_a_strip_has_the_mean_and_the_worst_case_of_its_class():
     assert found["0.60"].get_weight() == "normal" and found["1.20"].get_weight() == "bold" and found["-"]
     assert found["slow: 0.50; 2 without a time"].xy == (0.5, charts.PACKAGES["triton"][3])
     assert found["slow: 0.50; 2 without a time"].get_ha() == "right"
-    name = found["a name that has no…: 0.10"]
+    name = found["a name that…: 0.10"]
     assert name.xy == (8.0, 1) and name.get_ha() == "left"
 
 
