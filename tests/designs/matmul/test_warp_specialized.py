@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.designs.matmul.exact import computed, integers, of_four_parts
-from tests.harness import available_on, prepare, random, run_checked, short, transposed
+from tests.harness import a_third, available_on, prepare, random, run_checked, short, transposed
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import warp_specialized
@@ -199,10 +199,10 @@ def small(config):
 @short(lambda config, layout: layout == in_turn(config, LAYOUTS))
 @OF_TILES
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_tile_in_every_layout(config, layout):
+def test_every_tile_in_every_layout(config, layout, everything):
     """In a batch whose sizes end within tiles, with all that may follow, into results that TMA can write and cannot."""
     on_hopper()
-    for m, n, k in ((264, 328, 200), (72, 136, 64), (391, 71, 1000), (9, 520, 8)):
+    for m, n, k in a_third(((264, 328, 200), (72, 136, 64), (391, 71, 1000), (9, 520, 8)), TURN[config], everything):
         a, b, c = (integers(2, *shape, device="cuda") for shape in ((m, k), (k, n), (m, n)))
         expected = (a.double() @ b.double() + c.double() / 2 + c[0, 0].double()).relu()
         a, b = transposed(a) if layout[0] == "T" else a, transposed(b) if layout[1] == "T" else b
@@ -215,10 +215,10 @@ def test_every_tile_in_every_layout(config, layout):
 @short(lambda config, dtype: dtype == in_turn(config, TYPES))
 @OF_TILES
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_every_tile_with_c_after_its_slices(config, dtype):
+def test_every_tile_with_c_after_its_slices(config, dtype, everything):
     """After none, one and several rounds of the ring; in tiles partly outside; around C lies NaN."""
     on_hopper()
-    for m, n, k in ((264, 328, 200), (72, 136, 64), (392, 72, 1000), (8, 520, 1096)):
+    for m, n, k in a_third(((264, 328, 200), (72, 136, 64), (392, 72, 1000), (8, 520, 1096)), TURN[config], everything):
         a, b, c = (integers(2, *shape, device="cuda").to(dtype) for shape in ((m, k), (k, n), (m, n)))
         around = torch.full((2, m + 3, n + 24), torch.nan, dtype=dtype, device="cuda")
         around[:, 2:-1, 8:-16] = c
@@ -280,10 +280,11 @@ def test_every_tile_with_operands_in_lines(config):
 @short(lambda config, kind: kind == in_turn(config, KINDS))
 @OF_KINDS
 @OF_TILES
-def test_every_tile_of_every_type(config, kind):
+def test_every_tile_of_every_type(config, kind, everything):
     on_hopper()
     dtype, options = KINDS[kind]
-    for m, n, k, more in ((300, 264, 520, {}), (136, 392, 96, {"activation": "gelu"}), (1, 7, 16, {})):
+    sizes = (300, 264, 520, {}), (136, 392, 96, {"activation": "gelu"}), (1, 7, 16, {})
+    for m, n, k, more in a_third(sizes, TURN[config] + TURN[config] // len(KINDS), everything):
         a, b = random(m, k, device="cuda").to(dtype), transposed(random(k, n, device="cuda")).to(dtype)
         problem = prepare("matmul", a, b, **options | more).problem
         found = [c for c in DESIGN.configs(problem, LIBRARY.target(a.device)) if tile_of(c) == tile_of(config)]
@@ -292,6 +293,7 @@ def test_every_tile_of_every_type(config, kind):
 
 
 @pytest.mark.gpu
+@short(lambda config, k: k == in_turn(config, (8, 200, 1000)))
 @OF_TILES
 @pytest.mark.parametrize("k, splits", [(8, 2), (200, 3), (1000, 5)])
 def test_splits_add_up_all_of_k(config, k, splits):
