@@ -13,7 +13,7 @@ from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import integers, with_wgmma
 from tests.designs.matmul.test_persistent_cuda import SLICES
-from tests.harness import DEVICES, prepare, random, short, transposed
+from tests.harness import DEVICES, prepare, random, short, thorough, transposed
 from tritonkernels.target import Target
 
 DEPTH = 64  # elements of a slice of fp16
@@ -127,7 +127,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind == "fp16")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

@@ -19,6 +19,7 @@ from tests.harness import (
     refusal,
     run_checked,
     short,
+    thorough,
     transposed,
 )
 from tritonkernels.errors import DeviceError, DtypeError, GradientError, ShapeError
@@ -260,7 +261,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind == "promoted, rows")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

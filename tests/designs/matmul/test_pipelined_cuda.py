@@ -10,7 +10,7 @@ from cuda_reference.launch import LIBRARY, CudaLaunch, Source
 from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, FOR_ODD_ROWS, LITTLE, THIN
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import only, prepare, random, run_checked, short, transposed
+from tests.harness import only, prepare, random, run_checked, short, thorough, transposed
 from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
@@ -301,7 +301,7 @@ def compiled(launch, architecture):
     return code
 
 
-@short(lambda kind, architecture: (kind, architecture) == ("fp16", "sm_90"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize(
     "kind, architecture",
@@ -331,7 +331,7 @@ def test_machine_code(kind, architecture):
     assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
 
 
-@short(lambda layout_a, layout_b, architecture: (layout_a, layout_b, architecture) == ("row", "row", "sm_90"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture, instruction, count", [("sm_90", "DMMA.16x8x8", 32), ("sm_80", "DMMA.884", 128)])
 @pytest.mark.parametrize("layout_a", LAYOUTS)
