@@ -94,7 +94,7 @@ def test_layouts(device, layout_a, layout_b, tile):
     assert torch.equal(computed(tile, a, b[:1].expand_as(b)).double(), (a.double() @ b[:1].double()).half().double())
 
 
-@some_tiles
+@short(lambda device, tile, out_dtype: device == "cpu" and tile in (SOME if out_dtype == torch.float16 else SOME[:2]))
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("written", ["in boxes", "by pairs", "in columns", "by elements"])

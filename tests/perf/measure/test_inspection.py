@@ -103,12 +103,14 @@ def test_a_config_can_be_named(tmp_path):
     assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
 
 
+@thorough
 def test_kernels_are_compiled_where_the_user_interprets_his_own(tmp_path):
     run, rows = inspect("gemm.rasterized", tmp_path, TRITON_INTERPRET="1")
     assert run.returncode == 0, run.stderr
     assert rows[0]["implementation"] == "triton" and rows[0]["registers"] > 0
 
 
+@thorough
 def test_without_a_working_nvcc_the_remedy_is_told(tmp_path):
     home = tmp_path / "cuda"
     (home / "bin").mkdir(parents=True)
@@ -121,6 +123,7 @@ def test_without_a_working_nvcc_the_remedy_is_told(tmp_path):
     assert "no such host compiler\nRepair or reinstall it." in rows[1]["fault"] and rows[1]["fault"] in run.stdout
 
 
+@thorough
 def test_several_operations_in_one_file(tmp_path):
     run, rows = inspect("gemm.rasterized matmul.gemm.rasterized gemv.vectorized", tmp_path)
     assert run.returncode == 0, run.stderr
