@@ -116,6 +116,7 @@ def test_its_command_works(run, installed):
     assert "tritonkernels compare: every design" in said.stdout and "python -m perf" not in said.stdout
 
 
+@thorough
 def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     for module in ("jinja2", "matplotlib"):
         pytest.importorskip(module)

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 import cuda_reference
-from tests.harness import available_on, short, transposed
+from tests.harness import available_on, short, thorough, transposed
 from tests.torch_ops.op_db import FLOATS, every_type, run, samples
 from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, on_devices, pair_of
 
@@ -48,13 +48,13 @@ def check_operator(package, function, gradients=True):
 @every_type
 @pytest.mark.parametrize("part", range(PARTS))
 @on_devices
-@short(lambda package, dtype, part: package is cuda_reference and dtype == torch.float32 and part == 0)
-def test_opcheck_of_torchs_samples(package, name, dtype, part, device, everything):
+@thorough
+def test_opcheck_of_torchs_samples(package, name, dtype, part, device):
     available_on(LIBRARIES[package], device)
     found = list(samples(name, device, dtype))[part::PARTS]
     if not found:
         pytest.skip("it has fewer samples")
-    for _, args, kwargs in found if everything else found[-1:]:
+    for _, args, kwargs in found:
         check_operator(package, functools.partial(run, package, name, args, kwargs), dtype in FLOATS)
 
 
