@@ -77,7 +77,9 @@ def test_at_the_edges_of_tiles(device, sizes, tile):
         assert torch.equal(computed(tile, a, b, alpha=2, out_dtype=out_dtype).double(), 2 * (a.double() @ b.double()))
 
 
-@some_tiles
+@short(
+    lambda device, tile, layout_a, layout_b: device == "cpu" and tile in SOME[: None if layout_a == layout_b == "row" else 3]
+)
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("layout_b", ["row", "col"])
 @pytest.mark.parametrize("layout_a", ["row", "col"])

@@ -68,7 +68,7 @@ def launch_of(name, args, kwargs):
     return next(iter(design(name).launches(prepared.problem, config, *prepared.parts[0])))
 
 
-@pytest.mark.parametrize("precision", ("fp16", "bf16"))
+@pytest.mark.parametrize("precision", ("fp16", pytest.param("bf16", marks=thorough)))
 def test_chunks_only_where_strides_allow(precision):
     """tiled copies 16 bytes at a time where rows, or columns, are whole chunks and begin at one, else single elements."""
     (a, b), kwargs = call(precision, None)
