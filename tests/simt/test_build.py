@@ -12,6 +12,7 @@ import torch
 
 from cuda_reference import build, toolchain
 from tests import children
+from tests.harness import short
 from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
 
@@ -172,6 +173,7 @@ def test_names_follow_the_emulation(cache, monkeypatch, tmp_path, changed):
     assert len(names() | before) == 4
 
 
+@short(lambda backend: backend == "simt")
 @pytest.mark.parametrize("backend", ["simt", "trace"])
 def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_path):
     """Debug information would name the lines of such headers in the other checkout."""

@@ -133,7 +133,10 @@ def test_several_operations_in_one_file(tmp_path):
 
 @pytest.mark.parametrize(
     "asked, nearest",
-    [("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda rasterized: BM=64")],
+    [
+        ("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"),
+        pytest.param("BM=60", "cuda rasterized: BM=64", marks=thorough),
+    ],
 )
 def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_path):
     run, _ = inspect("gemm.rasterized", tmp_path, "--config", *asked.split())
