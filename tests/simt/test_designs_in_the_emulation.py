@@ -66,6 +66,7 @@ def test_no_design_accesses_memory_outside_its_tensors(run):
     assert done.stdout.splitlines() == [f"{op} {design}" for _, op, design in (p.values for p in DESIGNS)]
 
 
+@thorough
 def test_one_element_too_few_is_found(run):
     done = run("cut")
     assert "ERROR: AddressSanitizer: heap-buffer-overflow" in done.stderr and ".cuh:" in done.stderr, done.stderr

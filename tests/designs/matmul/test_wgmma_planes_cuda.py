@@ -108,7 +108,7 @@ def test_parts_are_added_in_the_order_of_k(device, tile, own):
 
 
 @OF_TILES
-@short(lambda order, tile: order == "1" and tile in ("small", "two", "three"))
+@short(lambda order, tile: order == "1" and tile in ("small", "two"))
 @pytest.mark.parametrize("order", ["1", "2"])
 def test_any_order_of_threads(monkeypatch, order, tile):
     config = {name: TILES[tile][name] for name in ("BM", "BN")}

@@ -38,7 +38,7 @@ def drawn(case):
         ("torch-compile", gemm(9, 8, 7, alpha=2.0, beta=0.5)),
         pytest.param("torch-compile", gemv(9, 8), marks=thorough),
         pytest.param("torch-compile", gemv(9, 8, alpha=2.0), marks=thorough),
-        ("torch-compile", gemv(9, 8, alpha=2.0, beta=0.5)),
+        pytest.param("torch-compile", gemv(9, 8, alpha=2.0, beta=0.5), marks=thorough),
         ("torch-compile", IMAGE),
         ("cublaslt", gemm(9, 8, 7, alpha=2.0)),
         ("cublaslt", gemm(9, 8, 7, beta=0.5)),
