@@ -60,7 +60,7 @@ def run():
 @thorough
 @pytest.mark.long
 def test_no_design_accesses_memory_outside_its_tensors(run):
-    """Of shared memory, too: tests/memory has the tensors in `make test`."""
+    """Shared memory included. `make test` has tests/memory, which sees accesses outside of tensors."""
     done = run()
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"{op} {design}" for _, op, design in (p.values for p in DESIGNS)]
