@@ -127,6 +127,7 @@ def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     assert "rows_per_warp" in (tmp_path / "build/report/gemv.html").read_text()
 
 
+@thorough
 def test_the_report_names_its_remedy_where_the_user_has_named_no_records(run):
     said = run("report")
     assert (said.returncode, said.stdout) == (2, "")
