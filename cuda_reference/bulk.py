@@ -27,10 +27,12 @@ def modules():
     return _modules(os.environ.get(VARIABLE))
 
 
-def build_listed(first=0):
-    """Build all that are not built, from that one on: workers that begin at different ones wait for each other rarely."""
+def build_listed(worker=0, workers=1):
+    """Build all that are not built. Each worker begins with a share of them that takes as long as the others', and goes through
+    these from their ends on: one that is ahead helps without waiting for what is being built."""
     wanted = modules()
-    for header, expressions, backend in (*wanted[first:], *wanted[:first]):
+    others = [module for i, module in enumerate(wanted) if i % workers != worker]
+    for header, expressions, backend in (*wanted[worker::workers], *reversed(others)):
         try:
             build.build_part(header, expressions, expressions, backend)
         except BuildError as error:  # for instance the list is older than the kernel: a call says what is wrong

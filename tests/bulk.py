@@ -20,13 +20,13 @@ class Bulk:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session):
-        """Workers begin at different modules, and one goes through all, so that it waits for what the others build."""
+        """Workers share the modules out, and each goes through all, so that it waits for what the others build."""
         worker = getattr(session.config, "workerinput", {"workerid": "gw0", "workercount": 1})
         if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
             from cuda_reference import bulk
 
             number = int(worker["workerid"].removeprefix("gw"))
-            bulk.build_listed(number * len(bulk.modules()) // worker["workercount"])
+            bulk.build_listed(number, worker["workercount"])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session):

@@ -41,12 +41,6 @@ def only(when):
     return pytest.mark.only.with_args(when)
 
 
-def first_and_last(configs):
-    """Two of configs that go from large tiles to small ones, for tests of machine code: `make test-all` has the others."""
-    first, *_, last = configs
-    return [first, last]
-
-
 class Size(tuple):
     """Among the shapes of operands, an argument that is a size itself."""
 

@@ -1,11 +1,13 @@
 """python -m tests.instances [path ...]: tests/instances.json, the instances of the emulation that the tests launch, made again.
 
 `make test` builds them in bulk (tests/bulk.py). Here all tests run, or those of the paths, whose instances are added to the
-list. Nothing is compiled, launched or started, and no assertion ends a test early (python -O): each goes through its calls in a
-moment. What only a real run launches is built on its own there, and counted at the run's end.
+list. Nothing is compiled, launched or started, and no assertion ends a test early: each goes through its calls in a moment, and
+those of its assertions. What only a real run launches is built on its own there, and counted at the run's end.
 """
 
+import ast
 import collections
+import importlib.machinery
 import json
 import os
 import subprocess
@@ -19,6 +21,8 @@ from tests.bulk import LISTED
 from tritonkernels.errors import BuildError
 from tritonkernels.library import Library
 
+TESTS = LISTED.parent
+ASSERTED = "try: asserted\nexcept Exception: pass"
 NO_PARAMETERS = types.SimpleNamespace(params={})
 
 
@@ -56,6 +60,23 @@ class Recorder:
         self.found |= set(map(tuple, getattr(node, "workeroutput", {}).get("instances", ())))
 
 
+class Evaluated(ast.NodeTransformer):
+    """Assertions that never fail: what they assert is evaluated."""
+
+    def visit_Assert(self, node):
+        (asserted,) = ast.parse(ASSERTED).body
+        asserted.body[0].value = node.test
+        return ast.fix_missing_locations(ast.copy_location(asserted, node))
+
+
+def _code_without_assertions(loader, name, get_code=importlib.machinery.SourceFileLoader.get_code):
+    """The code of a module, if it is the tests' without their assertions."""
+    path = loader.get_filename(name)
+    if not path.startswith(str(TESTS)):
+        return get_code(loader, name)
+    return compile(Evaluated().visit(ast.parse(loader.get_data(path))), path, "exec", dont_inherit=True)
+
+
 def _package(item):
     parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
     return next((value.package for value in parameters if isinstance(value, Library)), None)
@@ -66,6 +87,7 @@ def _refuse(*_, **__):
 
 
 def pytest_configure(config):
+    importlib.machinery.SourceFileLoader.get_code = _code_without_assertions
     config.pluginmanager.register(Recorder(), "recorder")
 
 

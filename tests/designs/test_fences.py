@@ -139,6 +139,11 @@ LESSONS = {
         ("in_turn", "128, 128, 6", [BARRIERS_OF_A_CLUSTER]),
     )
 }
+SOME = [  # kernels that have each of these, for `make test`
+    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"),
+    *(kernel for kernel in REQUIRED if re.fullmatch("matmul/(split_k|wgmma_planes|cluster_split_k).cuh", kernel[0])),
+    *(kernel for kernel in REQUIRED if BARRIERS_OF_A_CLUSTER in REQUIRED[kernel][1]),
+]
 WORDS = {
     "ptx": r"bar\.sync|atom\.global\.gpu\.\w+\.\w+\.\w+|atom\.global\.\w+|fence\.proxy\.async|fence\.mbarrier_init"
     r"|mbarrier\.init|wgmma\.fence"
@@ -171,17 +176,19 @@ def check(fences, words, codes):
 
 
 @pytest.fixture(scope="module")
-def compiled():
-    """[(mangled name, {"ptx": code, "sass": code})] of all kernels in REQUIRED, from one translation unit."""
-    unit = nvcc.compiled("90a", *zip(*REQUIRED))
+def compiled(pytestconfig):
+    """[(mangled name, {"ptx": code, "sass": code})] of these kernels, from one translation unit."""
+    asked = REQUIRED if pytestconfig.getoption("all") else SOME
+    unit = nvcc.compiled("90a", *zip(*asked))
     ptx = dict(kernel.split("(", 1) for kernel in unit.ptx.split(".entry ")[1:])
     machine_code = sass.read(unit.cubin)
-    assert ptx.keys() == machine_code.keys() and len(ptx) == len(REQUIRED)
+    assert ptx.keys() == machine_code.keys() and len(ptx) == len(asked)
     texts = {name: "\n".join(text for _, text in code.instructions) for name, code in machine_code.items()}
     return [(name, {"ptx": ptx[name], "sass": texts[name]}) for name in ptx]
 
 
 @nvcc.needed
+@harness.short(lambda required: required in SOME)
 @pytest.mark.parametrize("required", REQUIRED, ids=lambda required: required[1])
 def test_fences_of_cuda_kernels(compiled, required):
     pattern, fences = REQUIRED[required]

@@ -113,7 +113,7 @@ def test_each_type_has_its_instruction(architecture):
         assert any(opcode.startswith(INSTRUCTIONS[architecture][precision]) for opcode in opcodes), (precision, layout)
 
 
-@short(lambda designs: designs == ["pipelined"])
+@thorough
 @pytest.mark.parametrize(
     "which, designs",
     [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined"]), ("first", ["split_k", "stream_k"])],

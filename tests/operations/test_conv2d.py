@@ -20,7 +20,7 @@ from tests.harness import (
     random,
     run_checked,
     run_where_taken,
-    short,
+    thorough,
 )
 from tests.harness import (
     taken as kind_taken,
@@ -197,7 +197,7 @@ def test_padded_halos_are_loaded_in_aligned_pieces(design):
     assert {x.width for x in traced.accesses if x.array == "argument 0"} == {16}
 
 
-@short(lambda architecture: architecture == "sm_90")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture, dtype", [("sm_80", "float32"), ("sm_90", "float16"), ("sm_120", "float32")])
 def test_the_hot_loop_is_arithmetic(architecture, dtype):

@@ -25,6 +25,7 @@ from tests.harness import (
     run_checked,
     short,
     small_integers,
+    thorough,
     transposed,
 )
 from tritonkernels import numerics
@@ -197,7 +198,7 @@ def first_launches(library, kinds, target):
     return launches
 
 
-@short(lambda arch, kinds: (arch, kinds) == ("sm_90", FLOAT))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("arch, kinds", [("sm_80", FLOAT), ("sm_90", FLOAT), ("sm_90", HALF), ("sm_90", INT8)], ids=str)
 def test_machine_code(arch, kinds):
@@ -227,6 +228,7 @@ print(json.dumps({name: loads_at_once(code) for name, code in codes.items()}))
 """
 
 
+@thorough
 def test_triton_keeps_several_loads_in_flight():
     """By default ptxas puts each load next to the use of its value; REGISTERS prevents that."""
     loads = json.loads(printed(COMPILE))

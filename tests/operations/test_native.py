@@ -18,6 +18,7 @@ import cuda_reference
 from cuda_reference.launch import LIBRARY
 from perf.measure import baselines
 from tests import children
+from tests.harness import thorough
 from tests.operations.test_plans import APART, rows
 from tests.torch_ops.samples import SAMPLES
 from tritonkernels import native, plans
@@ -471,7 +472,9 @@ print(LIBRARY.native is not None, all(torch.equal(result, results[0]) for result
 """
 
 
-@pytest.mark.parametrize("setting, source, printed", [("1", None, "True"), ("", None, "False"), ("1", "no C++", "False")])
+@pytest.mark.parametrize(
+    "setting, source, printed", [("1", None, "True"), pytest.param("", None, "False", marks=thorough), ("1", "no C++", "False")]
+)
 def test_it_is_built_in_the_background(tmp_path, setting, source, printed):
     """Calls go on meanwhile; where it cannot be built a line says why."""
     program = BACKGROUND

@@ -116,6 +116,7 @@ def test_its_command_works(run, installed):
     assert "tritonkernels compare: every design" in said.stdout and "python -m perf" not in said.stdout
 
 
+@thorough
 def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     for module in ("jinja2", "matplotlib"):
         pytest.importorskip(module)
@@ -126,6 +127,7 @@ def test_the_report_is_made_from_the_user_s_records(run, tmp_path):
     assert "rows_per_warp" in (tmp_path / "build/report/gemv.html").read_text()
 
 
+@thorough
 def test_the_report_names_its_remedy_where_the_user_has_named_no_records(run):
     said = run("report")
     assert (said.returncode, said.stdout) == (2, "")

@@ -13,6 +13,7 @@ import torch
 
 from cuda_reference import build, child, recipes, toolchain
 from tests import children
+from tests.harness import short
 from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
 
@@ -172,6 +173,7 @@ def test_names_follow_what_modules_are_linked_with(cache, monkeypatch, tmp_path,
     assert len(names() | before) == 4
 
 
+@short(lambda backend: backend == "simt")
 @pytest.mark.parametrize("backend", ["simt", "trace"])
 def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_path):
     """Debug information would name the lines of such headers in the other checkout."""

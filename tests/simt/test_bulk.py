@@ -68,13 +68,13 @@ def test_the_instances_of_a_kernel_that_has_changed_build_on_their_own(listed, m
     assert launch.kernel(CPU) == launch.expression and len(compiler.built) == 1
 
 
-def test_workers_begin_at_different_modules(listed, monkeypatch):
+def test_workers_begin_with_their_shares_and_end_with_the_others_from_behind(listed, monkeypatch):
     listed({f"{letter}.cuh": ["f"] for letter in "abcd"})
     begun = []
     monkeypatch.setattr(build, "build_part", lambda header, *_: begun.append(header))
     config = types.SimpleNamespace(workerinput={"workerid": "gw1", "workercount": 2})
     Bulk().pytest_runtestloop(types.SimpleNamespace(config=config))
-    assert begun == ["c.cuh", "d.cuh", "a.cuh", "b.cuh"]
+    assert begun == ["b.cuh", "d.cuh", "c.cuh", "a.cuh"]
 
 
 def test_without_a_list_nothing_is_unlisted(listed, monkeypatch):

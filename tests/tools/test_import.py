@@ -9,6 +9,7 @@ import pytest
 import cuda_reference
 import tritonkernels
 from tests import children
+from tests.harness import thorough
 
 
 def python(code, **environment):
@@ -82,7 +83,13 @@ def test_no_message_points_to_docs_that_a_wheel_lacks(package):
     assert [(file, text) for file, text in words_to_users(package) if "docs/" in text] == []
 
 
-@pytest.mark.parametrize("first", ["import triton, triton.language as tl", "import torch._inductor.runtime.triton_helpers"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import triton, triton.language as tl",
+        pytest.param("import torch._inductor.runtime.triton_helpers", marks=thorough),
+    ],
+)
 def test_triton_may_be_imported_first(first):
     """Triton decorates its own library at import: without a GPU our kernels need theirs decorated for the interpreter."""
     code = f"""

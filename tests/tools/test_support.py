@@ -13,6 +13,7 @@ import pytest
 import tritonkernels
 from perf.render import support
 from tests import children
+from tests.harness import thorough
 from tests.support import kept
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +91,7 @@ def run_on(record, *tests):
     return children.run("-c", program).returncode
 
 
+@thorough
 def test_outcomes_are_counted_and_replaced(tmp_path):
     record, tests = tmp_path / "support.json", tmp_path / "test_two.py"
     tests.write_text("def test_one(): pass\ndef test_two(): assert False\n")

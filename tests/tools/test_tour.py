@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import children
+from tests.harness import thorough
 from tests.tools.test_docs import exists, links
 from tritonkernels import backend
 
@@ -32,16 +33,15 @@ def code(cell):
     return "".join(cell["source"])
 
 
+@thorough
 @pytest.mark.long
 @pytest.mark.skipif(backend.device_type() != "cpu", reason="it is what the tour shows without a GPU")
-def test_the_tour(tmp_path, everything):
-    """`make test` leaves out its report, of which tests/perf/render has the pages."""
+def test_the_tour(tmp_path):
     for module in ("jinja2", "matplotlib"):  # of the report
         pytest.importorskip(module)
     programs = [code(cell) for cell in CELLS if cell["cell_type"] == "code"]
-    (report,) = [program for program in programs if 'perf("report"' in program]
     cells = tmp_path / "cells.json"
-    cells.write_text(json.dumps([program for program in programs if everything or program is not report]))
+    cells.write_text(json.dumps(programs))
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     run = children.run("-c", JUPYTER, cells, cwd=TOUR.parent, env=environment)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr
@@ -53,8 +53,6 @@ def test_the_tour(tmp_path, everything):
     assert any(">because<" in table and ">async_copy<" in table for table in tables)
     for printed in ("def _naive_kernel(", "__global__ void", "gemm on h200 (sm_90), compiled", "0 failed", "tune needs a GPU"):
         assert printed in run.stdout, printed
-    if not everything:
-        return
     (page,) = tmp_path.rglob("report/index.html")
     assert (page.parent / "matmul.html").stat().st_size > 100_000 and f"'{page.as_uri()}'" in shown
 

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tests import children
+from tests.harness import thorough
 
 # Of a user's program: a kernel, and some ways of using it.
 THEIRS = """
@@ -77,7 +78,7 @@ def user(tmp_path, code, **environment):
     return run.stdout.splitlines()
 
 
-@pytest.mark.parametrize("setting", [{}, {"TRITON_INTERPRET": "1"}])
+@pytest.mark.parametrize("setting", [{}, pytest.param({"TRITON_INTERPRET": "1"}, marks=thorough)])
 def test_the_environment_and_the_knobs_stay(tmp_path, setting):
     code = """
 import tritonkernels

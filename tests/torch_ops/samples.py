@@ -90,7 +90,7 @@ SAMPLES = {
 
 both_packages = pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)
 every_sample = pytest.mark.parametrize("name", SAMPLES)
-QUICK = ("gemm", "matmul, vectors", "conv2d_bias")  # in Triton's interpreter; it is the same code for both packages
+QUICK = ("gemm",)  # in Triton's interpreter; it is the same code for both packages
 emulated = short(lambda package, name: package is cuda_reference or name in QUICK)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 

@@ -7,8 +7,9 @@ import torch
 from torch.autograd import forward_ad
 from torch.func import grad, jacfwd, jvp
 
+import cuda_reference
 from perf.measure import baselines
-from tests.harness import random
+from tests.harness import random, short
 from tests.torch_ops.samples import LIBRARIES, both_packages, emulated, loss, on_devices, pair_of
 from tritonkernels.plans import Plans
 
@@ -112,7 +113,7 @@ BY_DATA = {
 
 @both_packages
 @pytest.mark.parametrize("name", BY_DATA)
-@emulated
+@short(lambda package, name: package is cuda_reference and name in ("gemm", "matmul", "conv2d"))
 @torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
 def test_sizes_that_only_data_decides(package, name):
     """In one graph, with gradients, for other data too: also where nothing is kept."""

@@ -8,9 +8,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 import cuda_reference
-from tests.harness import available_on, short, transposed
+from tests.harness import available_on, short, thorough, transposed
 from tests.torch_ops.op_db import FLOATS, every_type, run, samples
 from tests.torch_ops.samples import LIBRARIES, both_packages, every_sample, on_devices, pair_of
+from tritonkernels import OPS
 
 PARTS = 6  # of a type's samples, so that several processes share them: a sample takes seconds
 
@@ -48,13 +49,13 @@ def check_operator(package, function, gradients=True):
 @every_type
 @pytest.mark.parametrize("part", range(PARTS))
 @on_devices
-@short(lambda package, dtype, part: package is cuda_reference and dtype == torch.float32 and part == 0)
-def test_opcheck_of_torchs_samples(package, name, dtype, part, device, everything):
+@thorough
+def test_opcheck_of_torchs_samples(package, name, dtype, part, device):
     available_on(LIBRARIES[package], device)
     found = list(samples(name, device, dtype))[part::PARTS]
     if not found:
         pytest.skip("it has fewer samples")
-    for _, args, kwargs in found if everything else found[-1:]:
+    for _, args, kwargs in found:
         check_operator(package, functools.partial(run, package, name, args, kwargs), dtype in FLOATS)
 
 
@@ -62,7 +63,7 @@ def test_opcheck_of_torchs_samples(package, name, dtype, part, device, everythin
 @every_sample
 @pytest.mark.parametrize("layout", (torch.Tensor.contiguous, transposed_or_channels_last))
 @on_devices
-@short(lambda package, layout: package is cuda_reference and layout is torch.Tensor.contiguous)
+@short(lambda package, name, layout: package is cuda_reference and name in OPS and layout is torch.Tensor.contiguous)
 def test_opcheck(package, name, layout, device):
     pair = pair_of(package, name, device)
     tensors = map(layout, pair.make())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.compiler import printed
-from tests.harness import DEVICES, assert_poisoned_outside, available_on, channels_last, prepare, random, sentinel
+from tests.harness import DEVICES, assert_poisoned_outside, available_on, channels_last, prepare, random, sentinel, thorough
 from tritonkernels.language import channels_last as module
 from tritonkernels.language.channels_last import copied, in_chunks
 from tritonkernels.launch import LIBRARY
@@ -78,6 +78,7 @@ print(json.dumps(found))
 """
 
 
+@thorough
 def test_machine_code():
     """Loads by as many bytes as planes are multiples of, up to 16, which are under way together; stores of 16 bytes."""
     for opcodes, width in zip(json.loads(printed(COMPILED)), ("128", "128", "64", "U16")):

@@ -23,6 +23,7 @@ from tests.harness import (
     random,
     sentinel,
     step_two,
+    thorough,
 )
 
 MARGIN = 64  # elements of poison around a result
@@ -135,6 +136,7 @@ def test_accesses(dtype):
                 assert x.units == x.ideal_units, x
 
 
+@thorough
 @nvcc.needed
 def test_machine_code():
     """Loads and stores of 16 bytes, all loads of a thread before the first store into shared memory, no spills."""

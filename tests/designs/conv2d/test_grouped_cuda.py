@@ -235,7 +235,7 @@ def test_machine_code(architecture, types):
         assert numbers[2] == 1 or sass.count(loop, ("LDG.E.128",)), f"{numbers}: {loop}"
 
 
-@short(lambda architecture: architecture == "sm_90")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
 def test_machine_code_of_depthwise_channels(architecture):

@@ -10,7 +10,6 @@ from perf.offline import sass
 from tests import nvcc
 from tests.harness import (
     channels_last,
-    first_and_last,
     first_dim_inside,
     offset_by_one,
     padded,
@@ -19,6 +18,7 @@ from tests.harness import (
     run_checked,
     short,
     step_two,
+    thorough,
 )
 from tritonkernels.target import Target
 
@@ -187,18 +187,18 @@ PRODUCTS = {
 }
 
 
-@short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture, kind", [*((90, kind) for kind in PRODUCTS), (80, "fp16"), (80, "ieee")])
-def test_machine_code(architecture, kind, everything):
-    """For every tile, in `make test` the first and the last: its instruction, no spills, slices copied by cp.async, one barrier
+def test_machine_code(architecture, kind):
+    """For every tile: its instruction, no spills, slices copied by cp.async, one barrier
     per slice."""
     (input, weight), precision = of_kind(kind, (1, 16, 9, 9), (8, 16, 3, 3))
     problem, target = prepare("conv2d", input, weight, **precision).problem, Target.named(f"sm_{architecture}")
     configs = {tuple(config.items())[:-1]: config for config in DESIGN.configs(problem, target)}.values()  # but for splits
     kernels = [
         name
-        for config in (configs if everything else first_and_last(configs))
+        for config in configs
         for name in launches(input, weight, config=config, target=target, **precision)[-1].source.expressions
     ]
     codes = sass.read(nvcc.compiled(with_its_own(architecture), ["conv2d/implicit_gemm.cuh"], kernels).cubin).values()

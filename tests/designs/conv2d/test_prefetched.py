@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.compiler import printed
-from tests.harness import short
+from tests.harness import thorough
 
 # The innermost loop that multiplies, as instructions, of each design's first config.
 COMPILE = """
@@ -51,7 +51,7 @@ def loaded_and_read(body):
     return found
 
 
-@short(lambda architecture: architecture == "sm_90")
+@thorough
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_nothing_waits_for_the_loads_of_the_next_tap(architecture):
     loops = json.loads(printed(COMPILE, architecture))

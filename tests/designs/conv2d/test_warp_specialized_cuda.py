@@ -23,6 +23,7 @@ from tests.harness import (
     random,
     run_checked,
     step_two,
+    thorough,
 )
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
@@ -179,6 +180,7 @@ def test_refusals():
         LIBRARY.run(prepare("conv2d", *args, **options), "warp_specialized")
 
 
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize(
     "tile, name, layout",

@@ -16,7 +16,6 @@ from tests.harness import (
     available_on,
     channels_last,
     cropped,
-    first_and_last,
     first_dim_inside,
     offset_by_one,
     padded,
@@ -25,22 +24,17 @@ from tests.harness import (
     run_checked,
     short,
     step_two,
+    thorough,
 )
 from tritonkernels.operations.conv2d_weight.space import MOST_SPLITS, in_waves
 from tritonkernels.target import Target
 
+from .weight_gradients import operands
+
 H200, SIMT = Target.named("h200"), Target.named("simt")
-KINDS = {"fp16": (torch.float16, {}), "bf16": (torch.bfloat16, {}), "tf32": (torch.float32, {"precision": "tf32"})}
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", ("fp16", "bf16", "tf32"))
+one_kind = short(lambda kind: kind == "fp16")
 on_devices = pytest.mark.parametrize("device", DEVICES)
-
-
-def operands(kind, case, layout=channels_last, device="cpu"):
-    """((input, weight_size, grad_output), options) of a case (image, weight, options of the convolution)."""
-    (image, weight, options), (dtype, precision) = case, KINDS[kind]
-    shape = torch.nn.functional.conv2d(torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).shape
-    x, grad = (layout(random(*of, dtype=dtype, device=device)) for of in (image, shape))
-    return (x, weight, grad), options | precision
 
 
 def on_tensor_cores(args, options, everything):
@@ -80,6 +74,7 @@ CASES = {
 }
 
 
+@short(lambda kind, name: kind != "bf16" or name in ("a chunk", "groups"))
 @every_kind
 @pytest.mark.parametrize("name", CASES)
 @on_devices
@@ -88,19 +83,20 @@ def test_sizes(kind, name, device, everything):
     check(*operands(kind, CASES[name], device=device), everything)
 
 
-@short(lambda kind, device: kind != "bf16")
+@short(lambda kind, layout, name: kind == "fp16" and (layout is torch.clone or "groups" in name))
 @every_kind
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
+@pytest.mark.parametrize("name", ("rows and columns of two large tiles", "channels that are no chunks, groups", "first layer"))
 @on_devices
-def test_layouts(kind, layout, device):
+def test_layouts(kind, layout, name, device):
     """Operands that are copied into channels_last first."""
     available_on(LIBRARY, device)
-    for name in ("rows and columns of two large tiles", "channels that are no chunks, groups", "first layer"):
-        args, options = operands(kind, CASES[name], layout, device)
-        check(args, options)
-        check((channels_last(args[0]), *args[1:]), options)
+    args, options = operands(kind, CASES[name], layout, device)
+    check(args, options)
+    check((channels_last(args[0]), *args[1:]), options)
 
 
+@one_kind
 @every_kind
 @on_devices
 def test_expanded_gradients(kind, device):
@@ -111,6 +107,7 @@ def test_expanded_gradients(kind, device):
         check((x, weight, random(*shape, dtype=x.dtype, device=device).expand(grad.shape)), options)
 
 
+@one_kind
 @every_kind
 def test_layouts_of_the_result(kind):
     args, options = operands(kind, CASES["rows and columns of two large tiles"])
@@ -122,6 +119,7 @@ def test_layouts_of_the_result(kind):
         assert all(torch.equal(result, results[0]) for result in results)
 
 
+@one_kind
 @every_kind
 @on_devices
 def test_what_is_not_there_is_no_factor(kind, device):
@@ -134,6 +132,7 @@ def test_what_is_not_there_is_no_factor(kind, device):
             check(args, options, others=({"TM": 8}, {"BM": 4}))
 
 
+@one_kind
 @every_kind
 @on_devices
 def test_every_call_gives_the_same_bits(kind, device, monkeypatch):
@@ -191,7 +190,7 @@ def test_splits_are_whole_waves():
 
 
 # Accesses and machine code.
-@short(lambda kind: kind == "fp16")
+@one_kind
 @pytest.mark.parametrize("kind", ("fp16", "tf32"))
 def test_accesses(kind):
     """Copies and stores use the fewest possible sectors; slices have no bank conflicts; no races, also of the pairs of columns
@@ -218,17 +217,16 @@ def test_accesses(kind):
 PRODUCTS = {"fp16": ("HMMA.16816.F32", 0.07), "tf32": ("HMMA.1688.F32.TF32", 0.045)}  # and its share of the loop
 
 
-@short(lambda architecture, kind: (architecture, kind) == (90, "fp16"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture, kind", [(90, "fp16"), (90, "tf32"), (80, "fp16"), (80, "tf32")])
-def test_machine_code(architecture, kind, everything):
-    """For every tile, in `make test` the first and the last: its instruction, no spills, slices copied by cp.async, one barrier
+def test_machine_code(architecture, kind):
+    """For every tile: its instruction, no spills, slices copied by cp.async, one barrier
     per slice."""
     args, options = operands(kind, ((1, 16, 9, 9), (8, 16, 3, 3), {}))
     call = prepare("conv2d_weight", *args, **options)
     kernels = []
-    every = tiles(call.problem, Target.named(f"sm_{architecture}"))
-    for tile in every if everything else first_and_last(every):
+    for tile in tiles(call.problem, Target.named(f"sm_{architecture}")):
         *_, launch = DESIGN.launches(call.problem, tile | {"SPLITS": 1}, *call.parts[0])
         kernels.append(launch.expression)
     header = "conv2d_weight/parts/tensor_cores.cuh"

@@ -1,5 +1,6 @@
 """The CUDA design conv2d_weight.implicit_gemm in fp32 by cp.async: edges of tiles and slices, shared tiles, accesses, code."""
 
+import functools
 import math
 
 import pytest
@@ -23,29 +24,18 @@ from tests.harness import (
     random,
     run_checked,
     step_two,
+    thorough,
 )
 from tritonkernels.target import Target
 
 from .test_weight_cuda import CASES
+from .weight_gradients import check_tiles, operands
 
 SMALL, WIDE = {"BM": 64, "BN": 64, "BL": 32}, {"BM": 128, "BN": 256, "BL": 32}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def operands(case, layout=channels_last, device="cpu"):
-    """((input, weight_size, grad_output), options) of a case (image, weight, options of the convolution)."""
-    image, weight, options = case
-    shape = torch.nn.functional.conv2d(torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).shape
-    x, grad = (layout(random(*of, device=device)) for of in (image, shape))
-    return (x, weight, grad), options
-
-
-def check(args, options, *tiles):
-    """In the emulation with five blocks, or as many as a tile names."""
-    for tile in tiles:
-        config = tile if args[0].is_cuda else {"BLOCKS": 5} | tile
-        run_checked(LIBRARY, "conv2d_weight", "implicit_gemm", *args, config=config, **options)
-
+check = functools.partial(check_tiles, "implicit_gemm")
 
 OWN = {
     "images of fewer positions than a slice": ((9, 4, 3, 3), (4, 4, 3, 3), {"padding": 1}),
@@ -58,14 +48,14 @@ OWN = {
 @on_devices
 def test_sizes(name, device):
     available_on(LIBRARY, device)
-    check(*operands((CASES | OWN)[name], device=device), SMALL, WIDE)
+    check(*operands("fp32", (CASES | OWN)[name], device=device), SMALL, WIDE)
 
 
 @on_devices
 def test_every_tile(device):
     available_on(LIBRARY, device)
     tiles = SPACE if device == "cuda" else SPACE[1:3]
-    check(*operands(CASES["rows and columns of two large tiles"], device=device), *tiles)
+    check(*operands("fp32", CASES["rows and columns of two large tiles"], device=device), *tiles)
 
 
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
@@ -73,7 +63,7 @@ def test_every_tile(device):
 def test_layouts(layout, device):
     """Operands that are copied into channels_last first."""
     available_on(LIBRARY, device)
-    args, options = operands(CASES["channels that are no chunks, groups"], layout, device)
+    args, options = operands("fp32", CASES["channels that are no chunks, groups"], layout, device)
     check(args, options, SMALL)
     check((channels_last(args[0]), *args[1:]), options, SMALL)
 
@@ -81,13 +71,13 @@ def test_layouts(layout, device):
 @on_devices
 def test_expanded_gradients(device):
     available_on(LIBRARY, device)
-    (x, weight, grad), options = operands(CASES["groups"], device=device)
+    (x, weight, grad), options = operands("fp32", CASES["groups"], device=device)
     for shape in ((1, 1, 1, 1), (*grad.shape[:2], 1, 1), (grad.shape[0], 1, 1, 1)):
         check((x, weight, random(*shape, device=device).expand(grad.shape)), options, SMALL)
 
 
 def test_layouts_of_the_result():
-    args, options = operands(CASES["groups"])
+    args, options = operands("fp32", CASES["groups"])
     results = []
     for layout in (torch.clone, channels_last, first_dim_inside, step_two):
         out = layout(torch.full(args[1], math.nan))
@@ -101,7 +91,7 @@ def test_what_is_not_there_is_no_factor(device):
     """An infinity of the first position and of the last one."""
     available_on(LIBRARY, device)
     for which, place in ((0, 0), (2, 0), (0, -1), (2, -1)):
-        args, options = operands(CASES["65 positions, a chunk more than a tile"], device=device)
+        args, options = operands("fp32", CASES["65 positions, a chunk more than a tile"], device=device)
         args[which][place, 3, place, place] = math.inf
         check(args, options, SMALL)
 
@@ -121,7 +111,7 @@ MANY = ((2, 8, 30, 32), (8, 8, 1, 1), {})  # 60 slices of a tile
 )
 def test_pieces(case, tile, form, monkeypatch):
     """The same bits in any order of threads."""
-    args, options = operands(case)
+    args, options = operands("fp32", case)
     share = cut_of(prepare("conv2d_weight", *args, **options).problem, tile)
     assert (share.whole, share.heads, share.sharers) == form and share.head >= LEAST
     results = []
@@ -147,7 +137,7 @@ def test_accesses():
     """Copies and stores use the fewest possible sectors; slices have no bank conflicts; no races."""
     from cuda_reference.trace import trace
 
-    args, options = operands(((1, 64, 20, 16), (64, 64, 1, 1), {}))
+    args, options = operands("fp32", ((1, 64, 20, 16), (64, 64, 1, 1), {}))
     call = prepare("conv2d_weight", *args, **options)
     (traced,) = trace(*DESIGN.launches(call.problem, {**SPACE[3], "BLOCKS": 1}, *call.parts[0]))
     assert traced.races == ()
@@ -160,13 +150,14 @@ def test_accesses():
     assert {x.width for x in stores} == {16} and all(x.units == x.ideal_units for x in stores)
 
 
+@thorough
 @nvcc.needed
-def test_machine_code(everything):
-    """For every tile, in `make test` the first: the loop is FFMA, its slices come by cp.async, by 16 bytes."""
-    args, options = operands(CASES["a chunk"])
+def test_machine_code():
+    """For every tile: the loop is FFMA, its slices come by cp.async, by 16 bytes."""
+    args, options = operands("fp32", CASES["a chunk"])
     call = prepare("conv2d_weight", *args, **options)
     launches = []
-    for tile in SPACE if everything else SPACE[:1]:
+    for tile in SPACE:
         launches += DESIGN.launches(call.problem, {**tile, "BLOCKS": 5}, *call.parts[0])
     compiled = nvcc.compiled(with_its_own(90), [launches[0].source.header], [launch.expression for launch in launches])
     codes = sass.read(compiled.cubin).values()

@@ -1,23 +1,22 @@
 """The Triton design conv2d_weight.implicit_gemm in fp32 by Gluon: on the CPU as threads (gluon_threads), its machine code."""
 
-import dataclasses
+import functools
 import itertools
 import json
 
 import pytest
 import torch
 
-from tests import gluon_threads
 from tests.compiler import printed
 from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
 from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, cut_of
 from tritonkernels.launch import LIBRARY
-from tritonkernels.numerics import judge
 from tritonkernels.target import Target
 
-from .test_weight_cuda_cores import CASES, OWN, SHARED, operands
+from .test_weight_cuda_cores import CASES, OWN, SHARED
+from .weight_gradients import check_by_threads, operands
 
 SIZES = {name: case for name, case in (CASES | OWN).items() if "groups" not in case[2]}
 H200 = Target.named("h200")
@@ -27,22 +26,12 @@ def config(programs=5, tile=(64, 64, 32), stages=2):
     return config_of(dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_L"), tile)) | {"PROGRAMS": programs}, 2, stages, 160)
 
 
-def check(args, options, config, seed=0, wide=False):
-    """Runs the launches: the one in Gluon by threads, the others in the interpreter."""
-    call = prepare("conv2d_weight", *args, **options)
-    call.result.fill_(float("nan"))
-    for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):
-        if launch.name == "cuda_cores":
-            gluon_threads.run(launch, seed)
-        else:
-            launch.run()
-    verdict = judge(call.problem, call.result, *args, **options)
-    assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+check = functools.partial(check_by_threads, DESIGN, "cuda_cores")
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_sizes(name):
-    args, options = operands(SIZES[name])
+    args, options = operands("fp32", SIZES[name])
     check(args, options, config())
     check(args, options, config(2, (128, 64, 32), stages=3))
 
@@ -50,7 +39,7 @@ def test_sizes(name):
 @pytest.mark.parametrize("programs, form", [(2, (2, 1, 0)), (5, (0, 2, 1)), (60, (0, 22, 0))])
 def test_pieces(programs, form):
     """Whole tiles; heads and tails; many heads. In two orders of what threads do."""
-    args, options = operands(SHARED)
+    args, options = operands("fp32", SHARED)
     share = cut_of(prepare("conv2d_weight", *args, **options).problem, config(programs))
     assert (share.whole, share.heads, share.sharers) == form
     for seed in range(2):
@@ -58,13 +47,13 @@ def test_pieces(programs, form):
 
 
 def test_offsets_of_64_bits():
-    check(*operands(CASES["dilated"]), config(), wide=True)
+    check(*operands("fp32", CASES["dilated"]), config(), wide=True)
 
 
 @pytest.mark.parametrize("layout", (torch.clone, cropped))
 def test_layouts(layout):
     """Operands that are copied into channels_last first, and results in NCHW."""
-    check(*operands(CASES["first layer"], layout), config())
+    check(*operands("fp32", CASES["first layer"], layout), config())
 
 
 def test_which_problems_have_these_tiles():
@@ -85,7 +74,7 @@ def test_on_a_gpu(tile, everything):
     available_on(LIBRARY, "cuda")
     every = itertools.product((*SIZES.values(), SHARED), (channels_last, torch.clone))
     for case, layout in a_third(every, TILES.index(tile), everything):
-        args, options = operands(case, layout, "cuda")
+        args, options = operands("fp32", case, layout, "cuda")
         problem = prepare("conv2d_weight", *args, **options).problem
         legal = [c for c in DESIGN.configs(problem, LIBRARY.target(args[0].device)) if "PROGRAMS" in c.kwargs]
         chosen = next(c for c in legal if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == tile[:2])

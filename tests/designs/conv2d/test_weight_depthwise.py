@@ -20,27 +20,26 @@ from tests.harness import (
     offset_by_one,
     padded,
     prepare,
-    random,
     run_checked,
     short,
     step_two,
+    thorough,
 )
 from tritonkernels.conv2d_weight.depthwise import rows_of_patch
 from tritonkernels.operations.conv2d_weight.patches import refuses, tile_of_taps
 from tritonkernels.target import Target
 
+from . import weight_gradients
+
 every_library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def operands(case, layout=torch.clone, dtype=torch.float32, device="cpu"):
+def operands(case, layout=torch.clone, kind="fp32", device="cpu"):
     """((input, weight_size, grad_output), options) of a case (images, channels, size, filters a channel, taps, options)."""
     n, c, size, per_channel, taps, options = case
-    options = {"groups": c} | options
-    image, weight = (n, c, *size), (c * per_channel, 1, *taps)
-    shape = torch.nn.functional.conv2d(torch.empty(image, device="meta"), torch.empty(weight, device="meta"), **options).shape
-    x, grad = (layout(random(*of, dtype=dtype, device=device)) for of in (image, shape))
-    return (x, weight, grad), options
+    convolution = (n, c, *size), (c * per_channel, 1, *taps), {"groups": c} | options
+    return weight_gradients.operands(kind, convolution, layout, device)
 
 
 def configs(library, args, options):
@@ -73,6 +72,7 @@ CASES = {
     "several tiles of taps": (1, 2, (9, 12), 1, (8, 9), {"padding": (4, 4)}),
     "filter larger than the image": (1, 4, (2, 4), 1, (5, 7), {"padding": (2, 3)}),
     "no images": (0, 4, (5, 4), 1, (3, 3), {}),
+    "patches beyond the plane": (1, 4, (13, 6), 1, (3, 3), {}),
 }
 
 
@@ -95,13 +95,13 @@ def test_layouts(library, layout, device):
     available_on(library, device)
     case = CASES["a patch"]
     for around in (torch.clone, channels_last):
-        (x, weight, grad), options = operands(case, around, torch.float16, device)
+        (x, weight, grad), options = operands(case, around, "fp16", device)
         check(library, (layout(x), weight, grad), options)
         check(library, (x, weight, layout(grad)), options)
 
 
 @every_library
-@pytest.mark.parametrize("name", ("a step each way", "one position more", "steps"))
+@pytest.mark.parametrize("name", ("a step each way", "one position more", "steps", "patches beyond the plane"))
 @on_devices
 def test_what_is_not_there_is_no_factor(library, name, device):
     """An infinite input next to positions outside of the plane, whose gradients are no zeros to multiply it with."""
@@ -161,6 +161,7 @@ def test_which_operands_are_read_by_vectors():
     assert kernel(channels_last, CASES["two filters a channel"]) == ["8", "1", "-1"]
 
 
+@thorough
 @nvcc.needed
 def test_machine_code():
     """Most of the loop is multiply-adds; what a patch loads are vectors; few registers are spilled, outside of its rows."""

@@ -1,22 +1,20 @@
 """The Triton design conv2d_weight.warp_specialized: on the CPU its partitions as threads (gluon_threads), its machine code."""
 
-import dataclasses
 import functools
 import json
 
 import pytest
 import torch
 
-from tests import gluon_threads
 from tests.compiler import printed
 from tests.harness import a_third, available_on, cropped, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
-from tritonkernels.numerics import judge
 from tritonkernels.target import Target
 
-from .test_weight_warp_specialized_cuda import CASES, SHARED, operands
+from .test_weight_warp_specialized_cuda import CASES, SHARED
+from .weight_gradients import check_by_threads, operands
 
 H200 = Target.named("h200")
 
@@ -25,17 +23,7 @@ def config(programs=5, tile=(64, 128, 3)):
     return config_of(dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"PROGRAMS": programs}, 4, 1)
 
 
-def check(args, options, config, seed=0, wide=False):
-    """Runs the launches: the one in Gluon by threads, the others in the interpreter."""
-    call = prepare("conv2d_weight", *args, **options)
-    call.result.fill_(float("nan"))
-    for launch in DESIGN.launches(dataclasses.replace(call.problem, wide=wide), config, *call.parts[0]):
-        if launch.name == "warp_specialized":
-            gluon_threads.run(launch, seed)
-        else:
-            launch.run()
-    verdict = judge(call.problem, call.result, *args, **options)
-    assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+check = functools.partial(check_by_threads, DESIGN, "warp_specialized")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,6 +1,7 @@
 """The CUDA design conv2d_weight.warp_specialized: edges of boxes, taps and pieces, layouts, orders, refusals, machine code."""
 
 import dataclasses
+import functools
 import math
 
 import pytest
@@ -23,24 +24,20 @@ from tests.harness import (
     random,
     run_checked,
     step_two,
+    thorough,
 )
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.operations.conv2d_weight.pieces import LEAST, cut
 from tritonkernels.target import Target
 
-from .test_weight_cuda import operands
+from .weight_gradients import check_tiles, operands
 
 SIMT = Target.named("simt")
 SMALL, LARGE = {"BM": 64, "BN": 128}, {"BM": 128, "BN": 256}  # consumers side by side, and one above the other
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def check(args, options, *tiles):
-    """In the emulation with five blocks, or as many as a tile names."""
-    for tile in tiles:
-        config = tile if args[0].is_cuda else {"BLOCKS": 5} | tile
-        run_checked(LIBRARY, "conv2d_weight", "warp_specialized", *args, config=config, **options)
-
+check = functools.partial(check_tiles, "warp_specialized")
 
 # Sizes around boxes of 64 positions and 64 channels, tiles, images and rows of images.
 CASES = {
@@ -173,6 +170,7 @@ def test_refusals():
         LIBRARY.run(prepare("conv2d_weight", *args, **options), "warp_specialized")
 
 
+@thorough
 @nvcc.needed
 def test_machine_code():
     """For a tile of each kind: no spills, wgmmas of a slice under one arrival, with descriptors in uniform registers; and the

@@ -9,7 +9,18 @@ from cuda_reference.conv2d.winograd import PRODUCT_SOURCES, TRANSFORM_SOURCES
 from cuda_reference.launch import LIBRARY as CUDA
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import DEVICES, LAYOUTS, available_on, channels_last, prepare, random, run_checked, small_integers, thorough
+from tests.harness import (
+    DEVICES,
+    LAYOUTS,
+    available_on,
+    channels_last,
+    prepare,
+    random,
+    run_checked,
+    short,
+    small_integers,
+    thorough,
+)
 from tritonkernels import numerics
 from tritonkernels.cook_toom import transform
 from tritonkernels.design import as_dict
@@ -25,6 +36,10 @@ VARIANTS = {2: {"OUTPUTS": 2}, 4: {"OUTPUTS": 4}}
 on_devices = pytest.mark.parametrize("device", DEVICES)
 both_packages = pytest.mark.parametrize("library", (CUDA, TRITON), ids=lambda library: library.package)
 both_variants = pytest.mark.parametrize("outputs", VARIANTS)
+
+
+# Triton's large tiles take the interpreter a second a call.
+few_large_tiles = short(lambda library, outputs: library is CUDA or outputs == 2)
 
 
 def call_of(library, outputs, *operands, **options):
@@ -64,6 +79,7 @@ def test_edges_of_tiles(library, outputs, device):
     call_of(library, outputs, random(1, 1, 3, 11, device=device), random(1, 1, 3, 3, device=device))
 
 
+@short(lambda library, outputs, groups: library is CUDA or outputs == 2 or groups == 2)
 @both_packages
 @both_variants
 @on_devices
@@ -75,6 +91,7 @@ def test_channels_and_groups(library, outputs, device, c, k, groups):
         call_of(library, outputs, layout(input), weight, random(k, device=device), groups=groups, padding=(0, 2))
 
 
+@few_large_tiles
 @both_packages
 @both_variants
 @on_devices
@@ -106,6 +123,7 @@ def test_a_flipped_filter_is_another(library, device):
         assert torch.equal(result.double(), reference("conv2d", input, taps)), "dyadic transforms of integers are exact"
 
 
+@few_large_tiles
 @both_packages
 @both_variants
 @on_devices

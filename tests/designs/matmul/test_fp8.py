@@ -19,6 +19,7 @@ from tests.harness import (
     refusal,
     run_checked,
     short,
+    thorough,
     transposed,
 )
 from tritonkernels.errors import DeviceError, DtypeError, GradientError, ShapeError
@@ -114,10 +115,11 @@ def test_vectors_count_as_a_row_and_a_column(library, op, design, device):
 @of_fp8
 @on_devices
 @pytest.mark.parametrize("accumulate", ["fp32", "fast"])
-def test_slices_of_k(library, op, design, device, accumulate):
+def test_slices_of_k(library, op, design, device, accumulate, everything):
     """One, a part of one, an even and an odd number of them, and several rounds of the stages."""
     available_on(library, device)
-    for k in (1, 31, 32, 127, 128, 129, 255, 256, 257, 384, 513, 1290):
+    few, others = (1, 129, 256, 384, 1290), (31, 32, 127, 128, 255, 257, 513)
+    for k in (*few, *others) if everything else few:
         a, b = operands(device, k=k)
         run_checked(library, op, design, a, b, accumulate=accumulate)
 
@@ -260,7 +262,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind == "promoted, rows")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

@@ -34,7 +34,7 @@ def numbers_of(config):
 @BOTH
 @ON
 @OF_MODES
-@short(lambda precision, k: (precision, k) in (("tf32x3", 0), ("tf32x3", 300), ("bf16x6", 65), ("bf16x9", 65)))
+@short(lambda precision, k: (precision, k) in (("tf32x3", 0), ("bf16x6", 65)))
 @pytest.mark.parametrize("k", [0, 8, 40, 65, 200, 300])
 def test_every_config_adds_up_all_of_k(library, device, precision, k):
     """Exactly, of integers: also those that leave the last split without a slice."""
@@ -57,6 +57,7 @@ LAYOUTS = {
 @BOTH
 @ON
 @OF_MODES
+@short(lambda precision, layout: (precision == "tf32x3") == (layout in ("NT", "TN")) and precision != "bf16x9")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_operands_are_read_as_they_lie(library, device, precision, layout):
     """By one launch, along K or across it, of the whole batch or shared by it, with all that may follow."""
@@ -98,6 +99,7 @@ def test_splits_are_added_in_the_order_of_k(library, device, precision):
     assert result.unique().tolist() == [2.0] and launch.grid[1] == 4 and not counters.any()
 
 
+@short(lambda order, config: order == "1" and config["SPLIT_K"] == 4)
 @pytest.mark.parametrize("order", ["1", "2"])
 @pytest.mark.parametrize("config", [{"BM": 64, "BN": 64, "SPLIT_K": 1}, {"BM": 64, "BN": 64, "SPLIT_K": 4}], ids=str)
 def test_any_order_of_blocks(monkeypatch, order, config):

@@ -12,6 +12,7 @@ import torch
 
 from tests import gluon_threads
 from tests.compiler import printed
+from tests.harness import short
 from tritonkernels.config import config_of
 from tritonkernels.matmul import prepare
 from tritonkernels.target import Target
@@ -106,6 +107,7 @@ def test_all_warps_know_that_a_product_has_ended_before_its_place_is_filled():
     assert loop.startswith("wait_barrier warp_group_dot warp_group_dot_wait barrier barrier_expect yield")
 
 
+@short(lambda name: name == "specialized")
 @pytest.mark.parametrize("name", LADDER[2:])
 def test_all_warps_of_a_consumer_have_multiplied_a_slice_before_its_place_is_given_back(name):
     """One thread arrives for its warpgroup. TMA sees the barriers before the partitions begin."""

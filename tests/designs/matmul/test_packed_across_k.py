@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tritonkernels.launch
-from tests.harness import DEVICES, assert_poisoned_outside, available_on, poisoned, prepare, small_integers
+from tests.harness import DEVICES, assert_poisoned_outside, available_on, poisoned, prepare, short, small_integers
 from tritonkernels.target import Target
 
 LIBRARY, H200 = tritonkernels.launch.LIBRARY, Target.named("h200")
@@ -25,6 +25,7 @@ def operand(rows, columns, layout, batch, device):
     return matrix.mT if layout == "col" else matrix.expand(*batch, *shape)
 
 
+@short(lambda batch, layouts: not batch or "shared" in layouts)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("batch", ((), (3,)), ids=str)
 @pytest.mark.parametrize("layouts", ("row row", "row col", "col col", "shared col", "row shared"))

@@ -5,9 +5,10 @@ import torch
 
 from tests import nvcc
 from tests.designs.matmul.test_persistent_cuda import SMALL, SMALL_FOUR, WIDE, code_of, launches
+from tests.harness import thorough
 
 
-@pytest.fixture(scope="module", params=[SMALL, SMALL_FOUR, WIDE], ids=str)
+@pytest.fixture(scope="module", params=[SMALL, SMALL_FOUR, pytest.param(WIDE, marks=thorough)], ids=str)
 def texts(request):
     """The instructions, without predicates."""
     a = torch.empty(4096, 4096, dtype=torch.float16, device="meta")

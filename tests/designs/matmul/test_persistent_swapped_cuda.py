@@ -77,7 +77,9 @@ def test_at_the_edges_of_tiles(device, sizes, tile):
         assert torch.equal(computed(tile, a, b, alpha=2, out_dtype=out_dtype).double(), 2 * (a.double() @ b.double()))
 
 
-@some_tiles
+@short(
+    lambda device, tile, layout_a, layout_b: device == "cpu" and tile in SOME[: None if layout_a == layout_b == "row" else 3]
+)
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("layout_b", ["row", "col"])
 @pytest.mark.parametrize("layout_a", ["row", "col"])
@@ -94,7 +96,7 @@ def test_layouts(device, layout_a, layout_b, tile):
     assert torch.equal(computed(tile, a, b[:1].expand_as(b)).double(), (a.double() @ b[:1].double()).half().double())
 
 
-@some_tiles
+@short(lambda device, tile, out_dtype: device == "cpu" and tile in (SOME if out_dtype == torch.float16 else SOME[:2]))
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("out_dtype", [torch.float16, torch.float32], ids=str)
 @pytest.mark.parametrize("written", ["in boxes", "by pairs", "in columns", "by elements"])
@@ -297,7 +299,7 @@ CODE = {
 
 
 @nvcc.needed
-@short(lambda tile, options: tile in ("88 x 64", "128 x 320") and not options)
+@short(lambda tile, options: tile == "88 x 64" and not options)
 @pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"out_dtype": torch.float32}], ids=str)
 @pytest.mark.parametrize("tile", CODE)
 def test_machine_code(tile, options):

@@ -15,7 +15,7 @@ from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import with_wgmma
 from tests.designs.matmul.test_persistent_cuda import code_of
-from tests.harness import DEVICES, offset_by_one, prepare, random, short, transposed
+from tests.harness import DEVICES, offset_by_one, prepare, random, short, thorough, transposed
 from tritonkernels.target import Target
 
 SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=3, SPLIT_K=1)
@@ -280,7 +280,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind in ("high", "high, cut, gelu"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

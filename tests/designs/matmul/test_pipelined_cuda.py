@@ -10,7 +10,7 @@ from cuda_reference.launch import LIBRARY, CudaLaunch, Source
 from cuda_reference.matmul.pipelined import DESIGN, FOR_LITTLE_K, FOR_ODD_ROWS, LITTLE, THIN
 from perf.offline import sass
 from tests import nvcc
-from tests.harness import only, prepare, random, run_checked, short, transposed
+from tests.harness import only, prepare, random, run_checked, short, thorough, transposed
 from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
@@ -84,6 +84,7 @@ def test_the_trace_sees_a_tile_that_is_not_swizzled():
         assert (load.requests, load.units) == (4, 4 * degree)
 
 
+@short(lambda layout_a, layout_b, sizes: layout_a == layout_b or sizes == (65, 72, 200))
 @pytest.mark.parametrize("sizes", [(1, 8, 8), (64, 64, 64), (65, 72, 200), (130, 264, 136), (8, 300, 1000)], ids=str)
 @pytest.mark.parametrize("layout_a", LAYOUTS)
 @pytest.mark.parametrize("layout_b", LAYOUTS)
@@ -212,6 +213,7 @@ def pieces(lines, itemsize):
 
 
 @only(lambda dtype, layout_a, layout_b: dtype != torch.int8 or (layout_a, layout_b) == ("row", "col"))
+@short(lambda layout_a, layout_b, dtype: layout_a == layout_b or dtype == torch.int8)
 @pytest.mark.parametrize(
     "dtype, m, n, k, options",
     [
@@ -301,7 +303,7 @@ def compiled(launch, architecture):
     return code
 
 
-@short(lambda kind, architecture: (kind, architecture) == ("fp16", "sm_90"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize(
     "kind, architecture",
@@ -331,7 +333,7 @@ def test_machine_code(kind, architecture):
     assert sass.share(loop, sass.TENSOR) >= share, f"{loop.total()} instructions: {loop}"
 
 
-@short(lambda layout_a, layout_b, architecture: (layout_a, layout_b, architecture) == ("row", "row", "sm_90"))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("architecture, instruction, count", [("sm_90", "DMMA.16x8x8", 32), ("sm_80", "DMMA.884", 128)])
 @pytest.mark.parametrize("layout_a", LAYOUTS)

@@ -230,7 +230,7 @@ def test_a_shared_operand_is_split_once(library, precision):
     assert strides == (5 * 128, 0) and product.grid[0] == 6
 
 
-@short(lambda arch: arch == "sm_90")
+@thorough
 @pytest.mark.parametrize("arch, multiply, copies", [("sm_90", "HGMMA.64x128x16.F32", 16), ("sm_80", "HMMA.16816.F32", 12)])
 def test_the_hot_loop_of_fp16x3(arch, multiply, copies):
     """Three products of 4 loaded tiles, and FADDs at the end of each slice, without which all sums would be truncated."""

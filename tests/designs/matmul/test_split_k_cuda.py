@@ -11,7 +11,7 @@ from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
 from tests import nvcc
 from tests.designs.matmul.exact import OF_GROUPS, of_four_parts
-from tests.harness import DEVICES, available_on, bits, first_and_last, prepare, random, run_checked, short, transposed
+from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, thorough, transposed
 from tritonkernels.target import Target
 
 LAYOUTS = {"row": lambda t: t, "col": transposed}
@@ -147,11 +147,11 @@ CODE = {
 }
 
 
-@short(lambda kind, architecture: (kind, architecture) == ("fp16", 90))
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind, architecture", [*((kind, 90) for kind in CODE), ("fp16", 80), ("tf32", 80)])
-def test_machine_code(kind, architecture, everything):
-    """For every tile, in `make test` the first and the last: its instruction, no spills, slices copied by cp.async, one barrier
+def test_machine_code(kind, architecture):
+    """For every tile: its instruction, no spills, slices copied by cp.async, one barrier
     per slice."""
     dtype, options, instructions = CODE[kind]
     kernels = []
@@ -161,7 +161,7 @@ def test_machine_code(kind, architecture, everything):
         for config in DESIGN.configs(call.problem, Target.named(f"sm_{architecture}")):
             (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
             kernels.append(launch.expression)
-    kernels = list(dict.fromkeys(kernels)) if everything else first_and_last(kernels)
+    kernels = list(dict.fromkeys(kernels))
     codes = sass.read(nvcc.compiled(with_its_own(architecture), ["matmul/split_k.cuh"], kernels).cubin).values()
     assert len(codes) == len(kernels) >= 2
     for code in codes:

@@ -11,7 +11,7 @@ from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import OF_GROUPS, integers, of_four_parts, with_wgmma
 from tests.designs.matmul.test_persistent_cuda import SLICES
-from tests.harness import DEVICES, prepare, random, short, transposed
+from tests.harness import DEVICES, prepare, random, short, thorough, transposed
 from tritonkernels.target import Target
 
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
@@ -204,7 +204,7 @@ CODE = {
 }
 
 
-@short(lambda kind: kind == "fp16")
+@thorough
 @nvcc.needed
 @pytest.mark.parametrize("kind", CODE)
 def test_machine_code(kind):

@@ -98,6 +98,9 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_weight/depthwise.py",
         "test_weight_depthwise and tritonkernels and (sizes or factor)",
+        ("patches past the last one", "exists = (index < end) & (k < g.K)", "exists = k < g.K"),
+        ("gradients of rows outside of the plane read", "inside = exists & (p + row // STEP_H < g.P)", "inside = exists"),
+        ("rows outside of the plane multiplied", "exist = None if WHOLE else", "exist = None if True else"),
         ("columns outside of the image read", "at.to(tl.uint32) < tl.cast(size, tl.uint32)", "at < size"),
         ("a filter's tiles all the first", "h = p * STEP_H - g.padding_h + first_r", "h = p * STEP_H - g.padding_h"),
         ("taps of steps in between", "and (row - r) % STEP_H == 0 and", "and"),

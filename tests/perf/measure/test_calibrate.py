@@ -113,10 +113,11 @@ LOOPS = {  # what makes up the loop, at least how many for a warp or, from Hoppe
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("architecture", [pytest.param(name, marks=() if name == "sm_90" else thorough) for name in LOOPS])
-def test_the_loops_are_what_is_to_be_timed(architecture, everything):
-    """The compiler has removed nothing, and little is in the loops besides. `make test` has products in fp16 alone."""
-    products = {"fp16"} if not everything else {*kernels.DTYPES} - ({"fp8"} if architecture == "sm_80" else set())
+@thorough
+@pytest.mark.parametrize("architecture", LOOPS)
+def test_the_loops_are_what_is_to_be_timed(architecture):
+    """The compiler has removed nothing, and little is in the loops besides."""
+    products = {*kernels.DTYPES} - ({"fp8"} if architecture == "sm_80" else set())
     probes = [name for name in kernels.PROBES if name in products or name not in kernels.DTYPES]
     found = {name: rest for name, *rest in map(json.loads, printed(COMPILE, architecture, *probes).splitlines())}
     for name, (opcode, least) in ((name, loop) for name, loop in LOOPS[architecture].items() if name in found):

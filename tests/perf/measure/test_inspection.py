@@ -118,12 +118,14 @@ def test_a_config_can_be_named(tmp_path):
     assert "LANES" in cuda["fault"] and cuda["fault"] in run.stdout, "the CUDA twin has no such config, and says so"
 
 
+@thorough
 def test_kernels_are_compiled_where_the_user_interprets_his_own(tmp_path):
     run, rows = inspect("gemm.rasterized", tmp_path, TRITON_INTERPRET="1")
     assert run.returncode == 0, run.stderr
     assert rows[0]["implementation"] == "triton" and rows[0]["registers"] > 0
 
 
+@thorough
 def test_without_a_working_nvcc_the_remedy_is_told(tmp_path):
     home = tmp_path / "cuda"
     (home / "bin").mkdir(parents=True)
@@ -136,6 +138,7 @@ def test_without_a_working_nvcc_the_remedy_is_told(tmp_path):
     assert "no such host compiler\nRepair or reinstall it." in rows[1]["fault"] and rows[1]["fault"] in run.stdout
 
 
+@thorough
 def test_several_operations_in_one_file(tmp_path):
     run, rows = inspect("gemm.rasterized matmul.gemm.rasterized gemv.vectorized", tmp_path)
     assert run.returncode == 0, run.stderr
@@ -145,7 +148,10 @@ def test_several_operations_in_one_file(tmp_path):
 
 @pytest.mark.parametrize(
     "asked, nearest",
-    [("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"), ("BM=60", "cuda rasterized: BM=64")],
+    [
+        ("BLOCK_M=96 BLOCK_N=64", "triton rasterized: BLOCK_M=128 BLOCK_N=64"),
+        pytest.param("BM=60", "cuda rasterized: BM=64", marks=thorough),
+    ],
 )
 def test_an_unknown_config_exits_2_and_names_the_nearest(asked, nearest, tmp_path):
     run, _ = inspect("gemm.rasterized", tmp_path, "--config", *asked.split())

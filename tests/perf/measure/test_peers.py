@@ -14,6 +14,7 @@ from perf.measure import baselines
 from perf.measure.cases import conv2d, gemm, gemv, matmul
 from perf.measure.peers import PEERS, torch_eager
 from perf.measure.peers.peer import Peer
+from tests.harness import thorough
 from tritonkernels import numerics
 from tritonkernels.errors import UnsupportedError
 
@@ -32,12 +33,12 @@ def drawn(case):
     [
         ("torch-eager", gemm(9, 8, 7, alpha=2.0, beta=0.5)),
         ("torch-eager", IMAGE),
-        ("torch-compile", gemm(9, 8, 7)),
-        ("torch-compile", gemm(9, 8, 7, alpha=2.0)),
+        pytest.param("torch-compile", gemm(9, 8, 7), marks=thorough),
+        pytest.param("torch-compile", gemm(9, 8, 7, alpha=2.0), marks=thorough),
         ("torch-compile", gemm(9, 8, 7, alpha=2.0, beta=0.5)),
-        ("torch-compile", gemv(9, 8)),
-        ("torch-compile", gemv(9, 8, alpha=2.0)),
-        ("torch-compile", gemv(9, 8, alpha=2.0, beta=0.5)),
+        pytest.param("torch-compile", gemv(9, 8), marks=thorough),
+        pytest.param("torch-compile", gemv(9, 8, alpha=2.0), marks=thorough),
+        pytest.param("torch-compile", gemv(9, 8, alpha=2.0, beta=0.5), marks=thorough),
         ("torch-compile", IMAGE),
         ("cublaslt", gemm(9, 8, 7, alpha=2.0)),
         ("cublaslt", gemm(9, 8, 7, beta=0.5)),

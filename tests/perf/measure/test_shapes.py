@@ -42,8 +42,8 @@ def test_no_shape_is_slow_or_large(drawn):
         assert max(t.numel() * t.element_size() for t in tensors) <= 1e9
 
 
-def test_some_design_of_each_package_computes_it(drawn):
-    for shape in drawn:
+def test_some_design_of_each_package_computes_it(drawn, everything):
+    for shape in drawn if everything else drawn[::4]:
         for package in ("tritonkernels", "cuda_reference"):
             known = trial.plan(shape, package, shapes.H200, 1).contenders
             assert known, shape.case
