@@ -178,7 +178,7 @@ def _noted(note):
 
 def _import(name, descriptor):
     """The module behind the descriptor, which stays open: the dynamic linker identifies files by their number."""
-    import torch  # noqa: F401  the module is linked against its libraries
+    import torch  # noqa: F401  which loads the CUDA runtime that the module is linked with
 
     if toolchain.sanitizer() and not hasattr(ctypes.CDLL(None), "__asan_init"):  # else loading would end the process
         raise BuildError(f"an address-sanitized module needs a Python started with LD_PRELOAD='{sanitizer_preload()}'.")
