@@ -17,6 +17,7 @@ from tests.harness import (
     prepare,
     random,
     rounded_to_tf32,
+    run_checked,
     short,
     without_ties,
 )
@@ -129,6 +130,23 @@ def test_splits_give_the_same_bits_every_time(device):
 
 
 # The configs.
+@pytest.mark.gpu
+@short(lambda layout, channels, dtype: (layout is nchw) == (channels == 34) or dtype == torch.float16)
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32, torch.float64), ids=str)
+@pytest.mark.parametrize("layout", (nchw, channels_last))
+@pytest.mark.parametrize("channels", (34, 16))
+def test_every_config_of_tensor_cores(channels, layout, dtype):
+    """The compiler's layouts of a tile depend on all of these: Triton 3.9 made wrong ones of split tiles of 16 bits in NCHW."""
+    available_on(LIBRARY, "cuda")
+    image, weight, bias = (
+        random(*shape, dtype=dtype, device="cuda") for shape in ((2, channels, 5, 7), (70, channels, 2, 3), (70,))
+    )
+    args, options = (layout(image), weight, bias), {"padding": (1, 2)}
+    options |= {"precision": "tf32"} if dtype == torch.float32 else {}
+    for config in IMPLICIT.configs(prepare("conv2d", *args, **options).problem, LIBRARY.target(image.device)):
+        run_checked(LIBRARY, "conv2d", "implicit_gemm", *args, config=config, **options)
+
+
 def problem(image, weight, dtype=torch.float16, **options):
     image, weight = (torch.empty(shape, dtype=dtype, device="meta") for shape in (image, weight))
     return prepare("conv2d", channels_last(image), channels_last(weight), **options).problem
