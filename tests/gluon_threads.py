@@ -385,10 +385,10 @@ def _argument(value):
     return getattr(value, "value", value)
 
 
-def call(function, *arguments, warps=4):
-    """What a device function returns in a program that is alone, and has no partitions."""
+def call(function, *arguments, warps=4, fakes=None):
+    """What a device function returns in a program that is alone, and has no partitions. `fakes` stand for what it calls."""
     program = Program(0, 1, warps, seed=0)
-    result = _in_python(function, _fakes(program))(*map(_argument, arguments))
+    result = _in_python(function, _fakes(program) | (fakes or {}))(*map(_argument, arguments))
     assert not any((*program.groups(), program.requests())), "a copy that nobody waits for"
     return result
 

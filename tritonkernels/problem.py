@@ -436,7 +436,7 @@ class MatmulProblem(Problem):
     def extras(self):
         found = {
             f"a batch of {self.batch}": self.batch != 1,
-            f"precision {self.precision}": self.precision != FLOAT_PRECISION.get(self.dtype),
+            f"precision {self.precision}": self.precision != FLOAT_PRECISION.get(self.dtype, self.precision),
             f"sums in {self.accumulate}": self.accumulate != "fp32",
             "a bias": self.bias,
             "an activation": self.activation is not None,

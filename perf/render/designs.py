@@ -12,8 +12,8 @@ INTRODUCTION = """\
 
 Every design of every operation, simplest first. Pick one with `design="naive"`; a call without `design=` uses the one that
 `explain` names. A *lesson* teaches one technique in a file that stands alone: it takes plain problems only, and is used by
-name, never chosen. A *contender* is what a call may get. A *seed* is the published write-up that an operation's first designs
-follow. `make docs` writes this page from the designs.
+name, never chosen. A *contender* is what a call may get. A *write-up* is the published text that an operation's first
+designs follow. `make docs` writes this page from the designs.
 """
 
 

@@ -230,6 +230,14 @@ def test_an_int8_matrix_is_not_plain(library, op, design):
         library.choose(prepare(op, a, x, scale=scale).problem, H200, design)
 
 
+@pytest.mark.parametrize("library, op, design", designs("matmul", kind="lesson"))
+def test_a_product_of_int8_is_not_plain(library, op, design):
+    """Its precision follows from its type, and is not said again."""
+    a = torch.ones(16, 16, dtype=torch.int8)
+    with pytest.raises(UnsupportedError, match="this has sums in int32 and int8 into int32"):
+        library.choose(prepare(op, a, a).problem, H200, design)
+
+
 @pytest.mark.parametrize("library, op, design", designs(kind="lesson", compiled=True))
 def test_a_lesson_is_used_by_name_only(library, op, design):
     dtype, options = taken(library, op, design)

@@ -276,3 +276,23 @@ def test_under_autocast_linear_blames_no_dtype(package):
     """It would cast it."""
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(ArgumentError, match="input: got shape"):
         package.nn.Linear(6, 5)(torch.zeros(3, 7).half())
+
+
+@both_packages
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_convolutions_errors_blame_the_input(package, kind):
+    module = getattr(package.nn, kind)(*SMALL[kind])
+    x = torch.zeros(INPUTS[kind])
+    channels, weight = x.shape[1], tuple(module.weight.shape)
+    for bad, says in (
+        (x.half(), "got torch.float16; allowed: torch.float32, the dtype of weight. "),
+        (x.to("meta"), "got meta; allowed: cpu, the device of weight. "),
+        (x[:, 1:], f"got shape {tuple(x[:, 1:].shape)}; allowed: {channels} channels, as weight is {weight}. "),
+        (x[0, 0], f"got rank {x.ndim - 2}"),
+        (x.tolist(), "got list; allowed: a torch.Tensor. "),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            module(bad)
+        assert str(caught.value).startswith(f"input: {says}") and caught.value.__suppress_context__
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ArgumentError, match="input: got shape"):
+        module(x[:, 1:].half())

@@ -21,34 +21,34 @@ LADDER = (
     Rung(
         "direct",
         "a tile of positions times a block of output channels, walking channels and taps",
-        "conv2d seed: direct",
+        "conv2d write-up: direct",
         kind="lesson",
     ),
     Rung(
         "prefetched",
         "direct with the next inputs and weights under way while these are multiplied",
-        "conv2d seed: the next channel's inputs and the next filter are prefetched",
+        "conv2d write-up: the next channel's inputs and the next filter are prefetched",
         kind="lesson",
     ),
     Rung(
         "depthwise",
         "runs of outputs of a column a thread, lanes along W, for one channel per group",
-        "beyond the conv2d seed: one channel per group",
+        "beyond the conv2d write-up: one channel per group",
     ),
     Rung(
         "depthwise_channels",
         "depthwise with lanes along channels, for channels_last",
-        "beyond the conv2d seed: one channel per group",
+        "beyond the conv2d write-up: one channel per group",
     ),
     Rung(
         "register_blocked",
         "direct with several outputs a lane, whose inputs slide through registers",
-        "beyond the conv2d seed: direct, for few channels",
+        "beyond the conv2d write-up: direct, for few channels",
     ),
     Rung(
         "grouped",
         "runs of outputs of a column a thread times several channels of a group, for groups of few channels",
-        "beyond the conv2d seed: register_blocked, for groups",
+        "beyond the conv2d write-up: register_blocked, for groups",
     ),
     Rung(
         "implicit_gemm",

@@ -12,53 +12,57 @@ from ..operations.gemm.rules import RULES
 from ..torch_ops import Operator
 
 LADDER = (
-    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm seed: naive", kind="lesson"),
+    Rung("naive", "a multiply-add per element and k, operands straight from the caches", "gemm write-up: naive", kind="lesson"),
     Rung(
         "tiled",
         "a block tile in shared memory, outer products in registers",
-        "gemm seed: shared memory + outer product",
+        "gemm write-up: shared memory + outer product",
         kind="lesson",
     ),
-    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm seed: warp tile", kind="lesson"),
+    Rung("warp_tiled", "tiled, with a warp's lanes in a grid of 4 x 8 thread tiles", "gemm write-up: warp tile", kind="lesson"),
     Rung(
         "vectorized",
         "warp_tiled with 128-bit accesses, where alignment allows",
-        "gemm seed: vectorised access",
+        "gemm write-up: vectorised access",
         kind="lesson",
     ),
     Rung(
         "conflict_free",
         "vectorized without bank conflicts: rows of slices padded, lanes 4 x 2 a phase",
-        "gemm seed: conflict-free store, conflict-free load",
+        "gemm write-up: conflict-free store, conflict-free load",
         kind="lesson",
     ),
     Rung(
         "z_order",
         "conflict_free with the thread tile in quadrants, so that neighbouring lanes own neighbouring quads",
-        "gemm seed: z-order thread map",
+        "gemm write-up: z-order thread map",
         kind="lesson",
     ),
     Rung(
         "double_buffered",
         "the next slice of K under way while one is multiplied, one barrier a slice",
-        "gemm seed: double buffer",
+        "gemm write-up: double buffer",
         kind="lesson",
     ),
-    Rung("rasterized", "tiles in grouped order, so that a wave is square and L2 serves it", "gemm seed: block rasterisation"),
+    Rung(
+        "rasterized",
+        "tiles in grouped order, so that a wave is square and L2 serves it",
+        "gemm write-up: block rasterisation",
+    ),
     Rung(
         "async_copy",
         "slices copied past the registers by cp.async, in 3 or 4 stages, more sums a thread",
-        "beyond the gemm seed: double buffer by cp.async",
+        "beyond the gemm write-up: double buffer by cp.async",
     ),
     Rung(
         "split_k",
         "several blocks a tile, each with its range of K; their sums added in the order of K",
-        "gemm seed: split-K, named as future work",
+        "gemm write-up: split-K, named as future work",
     ),
     Rung(
         "stream_k",
         "a fixed number of blocks share the last waves evenly, to the slice; cut tiles added up in order",
-        "gemm seed: tail effect, named as future work",
+        "gemm write-up: tail effect, named as future work",
     ),
 )
 

@@ -11,31 +11,31 @@ from ..operations.gemv.rules import RULES
 from ..torch_ops import Operator
 
 LADDER = (
-    Rung("naive", "a thread per row", "gemv seed: the starting point", kind="lesson"),
+    Rung("naive", "a thread per row", "gemv write-up: the starting point", kind="lesson"),
     Rung(
         "warp_per_row",
         "the lanes of a warp walk a row together, one reduction at the end",
-        "gemv seed: N = 32",
+        "gemv write-up: N = 32",
         kind="lesson",
     ),
     Rung(
         "staged_x",
         "warp_per_row with x through shared memory, to show that it gains nothing",
-        "gemv seed: x through shared memory",
+        "gemv write-up: x through shared memory",
         kind="lesson",
     ),
-    Rung("vectorized", "warp_per_row with 128-bit loads", "gemv seed: N >= 128"),
-    Rung("rows_per_warp", "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp", "gemv seed: N <= 16"),
-    Rung("block_per_row", "a block walks a row together, for long rows", "gemv seed: N >= 128, for fewer rows than warps"),
+    Rung("vectorized", "warp_per_row with 128-bit loads", "gemv write-up: N >= 128"),
+    Rung("rows_per_warp", "2 to 32 rows a warp, 128-bit loads, reduced inside a sub-warp", "gemv write-up: N <= 16"),
+    Rung("block_per_row", "a block walks a row together, for long rows", "gemv write-up: N >= 128, for fewer rows than warps"),
     Rung(
         "split_n",
         "block_per_row with several blocks a row, partial sums added in order by the last",
-        "gemv seed: N >= 128, for fewer rows than SMs",
+        "gemv write-up: N >= 128, for fewer rows than SMs",
     ),
     Rung(
         "transposed",
         "lanes side by side over rows for contiguous columns, N over warps and blocks",
-        "beyond the gemv seed: x^T A",
+        "beyond the gemv write-up: x^T A",
     ),
 )
 

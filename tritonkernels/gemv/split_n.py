@@ -17,7 +17,7 @@ from ..launch import TritonLaunch
 from ..operations.gemv.shapes import UNROLL, counts_of_splits
 from ..operations.gemv.vectors import cut
 from ..workspace import counters, partial_sums
-from .parts.row_tile import row_sums, store_rows, tile, tile_rows, within, work
+from .parts.row_tile import add_ends, add_step, store_rows, tile, walk_of, within, work, zero_sums
 from .parts.structs import Addend, Rows, Splits, alpha_of, reading, results
 
 
@@ -26,17 +26,25 @@ def _split_n_kernel(
     a: Matrices, x: Vectors, y: Addend, scale: Vector, out: Vectors, rows: Rows, splits: Splits, counters_ptr, alpha,
     BLOCK_M: tl.constexpr, LANES: tl.constexpr, UNROLL: tl.constexpr, STREAMS: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """`row_tile_kernel` over the vectors of one split. Partial sums are (batch * M, splits), counters one a program of rows."""
+    """`block_per_row` over the vectors of one split. Partial sums are (batch * M, splits), counters one a program of rows."""
     wait_for_earlier_kernels()
-    index, valid, batch, m = tile_rows(rows, BLOCK_M, WIDE)
+    walk = walk_of(a, x, rows, BLOCK_M, WIDE)
     split, count = tl.program_id(1), tl.num_programs(1)
     first = split * splits.share
     last = tl.minimum(first + splits.share, rows.vectors)
-    sums = row_sums(a, x, rows, valid, batch, m, first, last, LANES, UNROLL, STREAMS, WIDE)
-    of_rows = splits.ptr + index.to(tl.int64) * count
-    tl.store(of_rows + split, sums, mask=valid)
+    BLOCK_N: tl.constexpr = LANES * rows.V
+    partial = zero_sums(x, BLOCK_M, BLOCK_N)
+    end = last * rows.V
+    for n in range(first * rows.V, end, BLOCK_N * UNROLL):
+        for step in tl.static_range(UNROLL):
+            partial = add_step(partial, a, x, walk, n + step * BLOCK_N, end, STREAMS, WIDE)
+    if first == 0:
+        partial = add_ends(partial, a, x, rows, walk, STREAMS, WIDE)
+    of_rows = splits.ptr + walk.index.to(tl.int64) * count
+    tl.store(of_rows + split, tl.sum(partial, axis=1), mask=walk.valid)
     if last_to_arrive(counters_ptr + tl.program_id(0), count):
-        store_rows(sum_of_splits(of_rows, valid, count, 1, LANES), valid, batch, m, y, scale, out, alpha)
+        sums = sum_of_splits(of_rows, walk.valid, count, 1, LANES)
+        store_rows(sums, walk.valid, walk.batch, walk.m, y, scale, out, alpha)
 
 
 def configs(problem, target):

@@ -13,14 +13,58 @@ single floats   quads are not aligned: 4 bytes a copy. What lies along K is tran
 All are read in quads: for 8 x 8 sums a thread reads 4 of them per 64 multiply-adds. With tiles of 128 x 128 88 to 92 % of the
 instructions of the loop over slices are FFMA (sm_90).
 
-The kernel is parts/gluon_product.py. Mirrors cuda_reference/matmul/cuda_cores.cuh.
+Mirrors cuda_reference/matmul/cuda_cores.cuh.
 """
 
+from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
-from ..language.gluon_tile import PLAIN, accumulators, loads, needs_a_gpu
+from ..language.gluon_tile import PLAIN, Operand, Staging, accumulators, distance, loads, multiply_add, needs_a_gpu
+from ..language.overlap import wait_for_earlier_kernels
+from ..language.renamed import barrier
+from ..language.structs import Matrices, Vector
 from ..operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
-from .parts.gluon_product import in_words, product_design
+from .parts.arguments import Arithmetic, Epilogue, Sizes
+from .parts.gluon_product import Words, copy_slices, first_slices, in_words, part_of, product_design, store_part
+from .parts.ranges_of_k import Splits
+
+
+@gluon.jit
+def _tile_product(
+    a: Operand, b: Operand, row, col, length, how: Staging, words: Words,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
+):  # fmt: skip
+    """The sum over the first `length` of K of the tile at (row, col)."""
+    STAGES: gl.constexpr = how.STAGES
+    slices, a_ptr, b_ptr, of_a, of_b = first_slices(a, b, row, col, length, how, words, BLOCK_M, BLOCK_N, BLOCK_K, WIDE)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], a.ptr.dtype.element_ty, how.ACC)
+    stage = 0  # holds the slice that is multiplied
+    free = STAGES - 1  # held the one before
+    for left in range(slices, 0, -1):
+        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
+        barrier()  # everybody's is, and nobody reads the one before any more
+        copy_slices(of_a, of_b, a_ptr, b_ptr, free, left >= STAGES)
+        a_ptr += distance(BLOCK_K, a.k, WIDE)
+        b_ptr += distance(BLOCK_K, b.k, WIDE)
+        acc = multiply_add(acc, of_a.places.index(stage), of_b.places.index(stage))
+        free = stage
+        stage = stage + 1 if stage < STAGES - 1 else 0
+    return acc
+
+
+@gluon.jit
+def _cuda_cores_kernel(
+    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
+    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, splits: Splits, counters, staging: Staging, words: Words,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
+):  # fmt: skip
+    """A program has a tile, and all of K or a split of it."""
+    wait_for_earlier_kernels()
+    at = part_of(a, b, sizes, splits, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
+    acc = _tile_product(at.a, at.b, at.row, at.col, at.length, staging, words, BLOCK_M, BLOCK_N, BLOCK_K, how.WIDE)
+    store_part(acc, at, scale_a, scale_b, c, bias, out, sizes, epilogue, splits, counters, BLOCK_M, BLOCK_N, how.WIDE)
+
 
 # (BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, num_stages): 8 x 8 sums a thread, then fewer, then 4 x 4 of
 # few columns or rows, which wait for memory alone
@@ -58,4 +102,4 @@ def _stored(config, t, length):
     return loads(config, length, along_k=False, width=width), PLAIN, width
 
 
-DESIGN = product_design(TILES, refuses, accumulators, _stored, in_ieee)
+DESIGN = product_design(_cuda_cores_kernel, TILES, refuses, accumulators, _stored, in_ieee)

@@ -6,17 +6,38 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .. import validate
 from ..annotations import Float32Conv2dPrecision
 from ..conv2d import CONV2D, conv2d
 from ..conv2d_input import CONV2D_INPUT
+from ..errors import ArgumentError, ShapeError
 from ..operations.conv2d.precision import FP32_PRECISIONS
+from ..problem import FLOAT_PRECISION
 from ..views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 from .modules import OwnModule
 
 PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
 
 
-class Convolution(OwnModule):
+class AnyConvolution(OwnModule):
+    """What convolutions and transposed ones have in common."""
+
+    def fault(self, input: Any) -> ArgumentError | None:
+        """As an error about the input, where the function's may be about the weight."""
+        module: Any = self
+        like = None if torch._C._is_any_autocast_enabled() else ("weight", module.weight)
+        rank = module.weight.ndim
+        try:
+            validate.tensor("input", input, dtypes=tuple(FLOAT_PRECISION), ranks=(rank - 1, rank), like=like)
+        except ArgumentError as error:
+            return error
+        if input.shape[1 - rank] == module.in_channels:
+            return None
+        allowed = f"{module.in_channels} channels, as weight is {tuple(module.weight.shape)}"
+        return ShapeError("input", f"shape {tuple(input.shape)}", allowed, "Are channels last? Move them with .movedim().")
+
+
+class Convolution(AnyConvolution):
     """What the convolutions have in common."""
 
     operation, precisions = CONV2D, FP32_PRECISIONS
@@ -31,11 +52,15 @@ class Convolution(OwnModule):
         return (input, module.weight), geometry | cls.options(module, precision)
 
     def forward(self, input: Tensor) -> Tensor:
-        args, kwargs = self.arguments(self, input, self.precision)
-        return self.function(*args, **kwargs)
+        try:
+            args, kwargs = self.arguments(self, input, self.precision)
+            return self.function(*args, **kwargs)
+        except Exception:
+            self.raise_fault(input)
+            raise
 
 
-class Transposed(OwnModule):
+class Transposed(AnyConvolution):
     """What the transposed convolutions have in common."""
 
     operation, precisions = CONV2D_INPUT, FP32_PRECISIONS
@@ -48,16 +73,20 @@ class Transposed(OwnModule):
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         module: Any = self
         sizes = module.output_padding, module.stride, module.padding, module.kernel_size, module.dilation
-        return self.function(
-            input,
-            module.weight,
-            stride=module.stride,
-            padding=module.padding,
-            output_padding=output_padding(input, output_size, *sizes),
-            groups=module.groups,
-            dilation=module.dilation,
-            **self.options(module, self.precision),
-        )
+        try:
+            return self.function(
+                input,
+                module.weight,
+                stride=module.stride,
+                padding=module.padding,
+                output_padding=output_padding(input, output_size, *sizes),
+                groups=module.groups,
+                dilation=module.dilation,
+                **self.options(module, self.precision),
+            )
+        except Exception:
+            self.raise_fault(input)
+            raise
 
 
 @torch.fx.wrap  # recorded as one call by torch.fx, which knows neither input's sizes nor whether there is an output_size

@@ -63,6 +63,15 @@ class OwnModule(torch.nn.Module):
         weight = module._parameters.get("weight", module.weight)  # as an attribute it is a Proxy while torch.fx traces
         return {"bias": module.bias, "precision": precision if weight.dtype == torch.float32 else None}
 
+    def fault(self, input: Any) -> ArgumentError | None:
+        """The error of a call with a bad input in the module's own words; None of another."""
+        raise NotImplementedError
+
+    def raise_fault(self, input: Any) -> None:
+        """Raise the error of a call that has failed, if it has one in the module's own words."""
+        if fault := self.fault(input):
+            raise fault from None
+
     def extra_repr(self) -> str:
         precision = f"precision={self.precision}, " if self.precision else ""
         return f"{super().extra_repr()}, {precision}{self.function.__module__.partition('.')[0]}"
@@ -94,7 +103,7 @@ class Linear(OwnModule, torch.nn.Linear):
         return (rows, module.weight.t()), cls.options(module, precision)
 
     def fault(self, input: Any) -> ArgumentError | None:
-        """The error of a bad call in the module's own words, as matmul's operands have other names; None of another."""
+        """In the module's own words, as matmul's operands have other names."""
         like = None if torch._C._is_any_autocast_enabled() else ("weight", self.weight)
         try:
             weight = validate.tensor("weight", self.weight, dtypes=tuple(ACCEPTS), ranks=(2,))
@@ -111,9 +120,8 @@ class Linear(OwnModule, torch.nn.Linear):
         try:
             args, kwargs = self.arguments(self, batch, self.precision)
             result = self.function(*args, **kwargs)
-        except Exception:  # whatever it is, it is raised again: in the module's own words where the input is at fault
-            if fault := self.fault(input):
-                raise fault from None
+        except Exception:
+            self.raise_fault(input)
             raise
         if batch is not input:
             return result.unflatten(0, batch.shape[:-1])[0]

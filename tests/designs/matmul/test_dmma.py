@@ -18,7 +18,7 @@ from perf.offline import compile_launch, sass
 from tests.designs.gluon.compiled import conflicts
 from triton.experimental.gluon import language as gl
 from tritonkernels.matmul import dmma, prepare
-from tritonkernels.matmul.parts.mma_of_doubles import columns_of_k, rows_of_k
+from tritonkernels.matmul.dmma import columns_of_k, rows_of_k
 from tritonkernels.target import Target
 
 target = Target.named("h200")

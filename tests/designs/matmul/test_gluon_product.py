@@ -1,6 +1,8 @@
-"""cuda_cores and dmma of Triton, whose kernel is matmul/parts/gluon_product.py. Where there is no GPU: which tiles and splits
-there are. On a GPU every tile in every layout, with and without splits: sums of small integers, which are exact."""
+"""cuda_cores and dmma of Triton, which share matmul/parts/gluon_product.py. Where there is no GPU: their loops in an emulation,
+and which tiles and splits there are. On a GPU every tile in every layout, with and without splits: sums of small integers,
+which are exact."""
 
+import numpy
 import pytest
 import torch
 
@@ -11,13 +13,19 @@ from tritonkernels.config import config_of
 from tritonkernels.language.gluon_tile import Operand, Staging
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import cuda_cores, dmma
-from tritonkernels.matmul.parts import gluon_product
+from tritonkernels.matmul.parts.gluon_product import Words
 from tritonkernels.matmul.split_k import ROOMY
 from tritonkernels.target import Target
 
 H100 = Target.named("h100")
 DTYPES = {cuda_cores: torch.float32, dmma: torch.float64}
-OF_DESIGNS = pytest.mark.parametrize("module", DTYPES, ids=lambda module: module.__name__.rpartition(".")[2])
+
+
+def name(value):
+    return value.__name__.rpartition(".")[2] if value in DTYPES else None
+
+
+OF_DESIGNS = pytest.mark.parametrize("module", DTYPES, ids=name)
 
 
 def problem(module, m, n, k, *batch):
@@ -25,17 +33,26 @@ def problem(module, m, n, k, *batch):
     return prepare("matmul", *operands).problem
 
 
-@pytest.mark.parametrize("word", (1, 4), ids=("single floats", "quads"))
+# What dmma's mma is to numpy
+MMA = {
+    "zero_sums": lambda m, n: numpy.zeros((m, n)),
+    "fragments": lambda a, b, m, n: (a.load(None).T, None, b.load(None)),
+    "multiply_add": lambda sums, upper, lower, b: sums + upper @ b,
+    "joined": lambda sums, m, n: sums,
+}
+
+
+@pytest.mark.parametrize("module, word", [(cuda_cores, 1), (cuda_cores, 4), (dmma, 1), (dmma, 2)], ids=name)
 @pytest.mark.parametrize("length", (0, 1, 31, 32, 33, 64, 65, 130, 200))
 @pytest.mark.parametrize("stages", (2, 3, 4))
-def test_each_slice_is_multiplied_once_it_has_arrived(stages, length, word):
+def test_each_slice_is_multiplied_once_it_has_arrived(stages, length, module, word):
     """In an emulation whose copies land as late as they may: no CPU runs the kernel. Rows beyond A and B come once more."""
-    a, b = small_integers(20, 256), small_integers(256, 12)
+    a, b = (small_integers(*shape, dtype=DTYPES[module]) for shape in ((20, 256), (256, 12)))
     a[:, length:], b[length:] = torch.nan, torch.nan
-    how = Staging(stages, None, None, None, None, None)
+    how, words = Staging(stages, None, None, None, None, None), Words(word, word)
     operands = Operand(a, 1, 256, 20), Operand(b, 12, 1, 12)
-    product = gluon_product._tile_product
-    acc = gluon_threads.call(product, *operands, 0, 0, length, how, gluon_product.Words(word, word), 32, 16, 32, True)
+    arguments = *operands, 0, 0, length, how, words, 32, 16, 32, True
+    acc = gluon_threads.call(module._tile_product, *arguments, fakes=MMA if module is dmma else None)
     assert torch.equal(torch.from_numpy(acc)[:20, :12], a[:, :length] @ b[:length])
 
 

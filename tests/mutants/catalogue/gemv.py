@@ -16,20 +16,29 @@ MUTANTS = [
     *of(
         "tritonkernels/gemv/parts/row_tile.py",
         "tritonkernels and gemv",
-        ("last product dropped", "end = last * rows.V", "end = last * rows.V - 1"),
-        ("N tail mask removed", "valid & (cols < end)[None, :]", "valid & (cols >= 0)[None, :]"),
-        ("x read contiguously", "x_rows + cols[None, :] * x.step,", "x_rows + cols[None, :],"),
+        ("N tail mask removed", "cols < end, partial.dtype", "cols >= 0, partial.dtype"),
+        ("x read contiguously", "walk.x + cols[None, :] * x.step,", "walk.x + cols[None, :],"),
         ("y read contiguously", "+ m * y.step,", "+ m,"),
         ("the same x for the whole batch", "x.ptr + (batch * x.batch)", "x.ptr + (batch * 0)"),
-        ("head dropped", "cols >= -rows.head)", "cols >= 0)"),
-        ("tail dropped", "(cols < rows.size)[None, :]", "(cols < 0)[None, :]"),
+        ("head dropped", "cols >= -rows.head,", "cols >= 0,"),
+        ("tail dropped", "cols < rows.size,", "cols < 0,"),
         ("scale of the first row for all", "scale.ptr + m * scale.step", "scale.ptr + m * 0"),
-        ("every split takes the ends", "if first == 0:", "if first >= 0:"),
+    ),
+    *(
+        mutant
+        for design in ("vectorized", "rows_per_warp", "block_per_row")
+        for mutant in of(
+            f"tritonkernels/gemv/{design}.py",
+            f"tritonkernels and gemv and {design}",
+            ("last product dropped", "end = rows.vectors * rows.V", "end = rows.vectors * rows.V - 1"),
+        )
     ),
     *of(
         "tritonkernels/gemv/split_n.py",
         "tritonkernels and gemv",
         ("the last vector dropped", "rows.vectors)", "rows.vectors - 1)"),
+        ("last product dropped", "end = last * rows.V", "end = last * rows.V - 1"),
+        ("every split takes the ends", "if first == 0:", "if first >= 0:"),
     ),
     *of(
         "tritonkernels/language/last_to_arrive.py",

@@ -52,12 +52,20 @@ MUTANTS = [
         TESTS,
         ("C read where the result is", "c.ptr + rows * c.row + cols * c.col", "c.ptr + rows * out.row + cols * out.col"),
     ),
+    *(
+        mutant
+        for design in ("cuda_cores", "dmma")
+        for mutant in of(
+            f"tritonkernels/matmul/{design}.py",
+            f"test_gluon_product and arrived and {design}",
+            ("waits for one slice too few", "wait_group(STAGES - 2)", "wait_group(STAGES - 1)"),
+            ("a slice that is never copied", "left >= STAGES)", "left > STAGES)"),
+            ("a slice copied where another is read", "b_ptr, free, left", "b_ptr, stage, left"),
+        )
+    ),
     *of(
         "tritonkernels/matmul/parts/gluon_product.py",
         "test_gluon_product and arrived",
-        ("waits for one slice too few", "wait_group(STAGES - 2)", "wait_group(STAGES - 1)"),
-        ("a slice that is never copied", "if left >= STAGES:", "if left > STAGES:"),
-        ("a slice copied where another is read", "copy_async(b_shared.index(free)", "copy_async(b_shared.index(stage)"),
         ("A's K tail", "mask=a_ks < length - last", "mask=a_ks < BLOCK_K"),
         ("one more slice at first", "gl.static_range(1, STAGES - 1)", "gl.static_range(1, STAGES)"),
     ),

@@ -213,11 +213,11 @@ MUTANTS = [
         ("splits of many tiles", "if few_blocks(splits * count, target):", "if True:"),
     ),
     *of(
-        "tritonkernels/matmul/parts/gluon_product.py",
+        "tritonkernels/matmul/dmma.py",
         "test_dmma and before_the_next",
         ("early beside any sums", " and BLOCK_M * BLOCK_N <= 64 * 64", ""),
         ("early where one operand lies across K", "words.A > 1 and words.B > 1", "(words.A > 1 or words.B > 1)"),
-        ("never early", "EARLY: gl.constexpr = DOUBLES", "EARLY: gl.constexpr = False"),
+        ("never early", "EARLY: gl.constexpr = words.A > 1", "EARLY: gl.constexpr = False"),
     ),
     *of(
         "tritonkernels/matmul/cuda_cores.py",
@@ -234,7 +234,7 @@ MUTANTS = [
         ("as Triton lets B lie", "gl.SwizzledSharedLayout(4, 1, 4, order)", "gl.SwizzledSharedLayout(8, 1, 2, order)"),
     ),
     *of(
-        "tritonkernels/matmul/parts/mma_of_doubles.py",
+        "tritonkernels/matmul/dmma.py",
         "test_dmma",
         ("warps in one column", "[2, 1, 2, 1]", "[4, 1, 1, 1]"),
         ("rows of a warp in a row", "[[0, 0], [16, 0]]", "[[0, 0], [8, 0]]"),

@@ -1,9 +1,9 @@
-"""The kernel of matmul's Gluon designs whose slices cp.async copies: fp32 on CUDA cores, fp64 on tensor cores.
+"""Shared by matmul's Gluon designs whose slices cp.async copies: fp32 on CUDA cores, fp64 on tensor cores.
 
-The designs define who holds which sums, who copies what and where it lies in shared memory (Staging). Two things keep the loop
-over slices to products. No copy in it has a mask: the last slice, which may exceed K, comes first, and past the last row or
-column comes the last one again, as those sums are not stored. And a thread keeps an offset for each copy, not a pointer, which
-would take two registers: ptxas would spill.
+The designs have the loop over slices, and define who holds which sums, who copies what and where it lies in shared memory
+(Staging). Two things keep that loop to products. No copy in it has a mask: the last slice, which may exceed K, comes first, and
+past the last row or column comes the last one again, as those sums are not stored. And a thread keeps an offset for each copy,
+not a pointer, which would take two registers: ptxas would spill.
 
 K may be split, as in split_k.py.
 """
@@ -16,19 +16,16 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...design import Design
-from ...language.gluon_tile import Operand, Staging, distance, multiply_add, span, words_inside
+from ...language.gluon_tile import Operand, Staging, distance, span, words_inside
 from ...language.last_to_arrive import last_to_arrive
-from ...language.overlap import wait_for_earlier_kernels
-from ...language.renamed import barrier, copy_async
-from ...language.structs import Matrices, Vector
+from ...language.renamed import copy_async
 from ...language.tiles import known_multiples, multiple
 from ...launch import TritonLaunch
 from ...operations.gemm.split_counts import ALONE, counts_for, few_blocks, split_counts
 from ...operations.matmul.work import as_they_lie, of_splits
 from ...workspace import counters
 from ..split_k import ADD_ROWS, ROOMY, addition_of_splits
-from . import mma_of_doubles
-from .arguments import WORKSPACES, Arithmetic, Epilogue, Sizes, matmul_arguments
+from .arguments import WORKSPACES, Epilogue, Sizes, matmul_arguments
 from .epilogue import store_tile
 from .ranges_of_k import Splits, added_up, first_of, range_of_k
 from .space import block_tile, count_tiles, shared_bytes
@@ -52,106 +49,101 @@ def _offsets(x, first, BLOCK: gl.constexpr, BLOCK_K: gl.constexpr, LOAD: gl.cons
     return across[None, :] * x.across + ks * x.k, ks
 
 
+class Slices(NamedTuple):
+    """An operand's slices: offsets of a slice's elements from its first one, and places in shared memory."""
+
+    offsets: Any
+    places: Any
+
+
 @gluon.jit
-def _tile_product(
+def first_slices(
     a: Operand, b: Operand, row, col, length, how: Staging, words: Words,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, WIDE: gl.constexpr,
 ):  # fmt: skip
-    """The sum over the first `length` of K of the tile at (row, col).
+    """Ask for the first STAGES - 1 slices of the tile at (row, col), of the first `length` of K.
 
-    Doubles that come in words across K are read before the next slice is asked for. Others would take more registers than three
-    blocks of an SM have, or than the sums of larger tiles leave.
+    (number of slices, pointers to A and B of the next, Slices of A and of B)
     """
     STAGES: gl.constexpr = how.STAGES
     DTYPE: gl.constexpr = a.ptr.dtype.element_ty
-    DOUBLES: gl.constexpr = a.ptr.dtype.element_ty == gl.float64
-    EARLY: gl.constexpr = DOUBLES and words.A > 1 and words.B > 1 and BLOCK_M * BLOCK_N <= 64 * 64
     a_offsets, a_ks = _offsets(a, row, BLOCK_M, BLOCK_K, how.LOAD_A, words.A, WIDE)
     b_offsets, b_ks = _offsets(b, col, BLOCK_N, BLOCK_K, how.LOAD_B, words.B, WIDE)
-    a_shared = gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A)
-    b_shared = gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_N], how.SHARED_B)
+    of_a = Slices(a_offsets, gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_M], how.SHARED_A))
+    of_b = Slices(b_offsets, gl.allocate_shared_memory(DTYPE, [STAGES, BLOCK_K, BLOCK_N], how.SHARED_B))
     slices = gl.cdiv(gl.maximum(length, 1), BLOCK_K)
     last = (slices - 1) * BLOCK_K
-    copy_async(a_shared.index(0), a.ptr + distance(last, a.k, WIDE) + a_offsets, mask=a_ks < length - last)
-    copy_async(b_shared.index(0), b.ptr + distance(last, b.k, WIDE) + b_offsets, mask=b_ks < length - last)
+    copy_async(of_a.places.index(0), a.ptr + distance(last, a.k, WIDE) + a_offsets, mask=a_ks < length - last)
+    copy_async(of_b.places.index(0), b.ptr + distance(last, b.k, WIDE) + b_offsets, mask=b_ks < length - last)
     async_copy.commit_group()
     a_ptr = a.ptr
     b_ptr = b.ptr
     for s in gl.static_range(1, STAGES - 1):
-        a_ptrs = a_ptr + a_offsets  # outside of the branch: where K is 1 it is dead, and Triton 3.6 asks for their alignment
-        b_ptrs = b_ptr + b_offsets
-        if s < slices:
-            copy_async(a_shared.index(s), a_ptrs)
-            copy_async(b_shared.index(s), b_ptrs)
-        async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
+        copy_slices(of_a, of_b, a_ptr, b_ptr, s, s < slices)
         a_ptr += distance(BLOCK_K, a.k, WIDE)
         b_ptr += distance(BLOCK_K, b.k, WIDE)
-    if DOUBLES:  # noqa: SIM108  known when this is compiled
-        acc = mma_of_doubles.zero_sums(BLOCK_M, BLOCK_N)
-    else:
-        acc = gl.zeros([BLOCK_M, BLOCK_N], DTYPE, how.ACC)
-    stage = 0  # holds the slice that is multiplied
-    free = STAGES - 1  # held the one before
-    for left in range(slices, 0, -1):
-        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
-        barrier()  # everybody's is, and nobody reads the one before any more
-        if EARLY:
-            upper, lower, b_k = mma_of_doubles.fragments(a_shared.index(stage), b_shared.index(stage), BLOCK_M, BLOCK_N)
-        a_ptrs = a_ptr + a_offsets
-        b_ptrs = b_ptr + b_offsets
-        if left >= STAGES:
-            copy_async(a_shared.index(free), a_ptrs)
-            copy_async(b_shared.index(free), b_ptrs)
-        async_copy.commit_group()
-        a_ptr += distance(BLOCK_K, a.k, WIDE)
-        b_ptr += distance(BLOCK_K, b.k, WIDE)
-        if DOUBLES:
-            if not EARLY:
-                upper, lower, b_k = mma_of_doubles.fragments(a_shared.index(stage), b_shared.index(stage), BLOCK_M, BLOCK_N)
-            acc = mma_of_doubles.multiply_add(acc, upper, lower, b_k)
-        else:
-            acc = multiply_add(acc, a_shared.index(stage), b_shared.index(stage))
-        free = stage
-        stage = stage + 1 if stage < STAGES - 1 else 0
-    if DOUBLES:
-        return mma_of_doubles.joined(acc, BLOCK_M, BLOCK_N)
-    else:
-        return acc
+    return slices, a_ptr, b_ptr, of_a, of_b
 
 
 @gluon.jit
-def _product_kernel(
-    a: Matrices, b: Matrices, scale_a: Matrices, scale_b: Matrices, c: Matrices, bias: Vector, out: Matrices,
-    sizes: Sizes, epilogue: Epilogue, how: Arithmetic, splits: Splits, counters, staging: Staging, words: Words,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr,
-):  # fmt: skip
-    """Scales, c and bias may be None; so is splits where a program has all of K. counters: (TILES,) zeros that count finished
-    splits; None: a second kernel adds them."""
-    wait_for_earlier_kernels()
-    tile = gl.program_id(0)
-    split = gl.program_id(1)
-    batch, row, col = tile_corner(tile, sizes, BLOCK_M, BLOCK_N, GROUP_M, how.WIDE)
-    first_k, end_k = range_of_k(splits, split, sizes.K)
+def copy_slices(of_a: Slices, of_b: Slices, a_ptr, b_ptr, place, exist):
+    """Ask for the slices at these pointers, if they exist: a group of copies, empty if not, so that waits can count groups."""
+    a_ptrs = a_ptr + of_a.offsets  # outside of the branch: where K is 1 it is dead, and Triton 3.6 asks for their alignment
+    b_ptrs = b_ptr + of_b.offsets
+    if exist:
+        copy_async(of_a.places.index(place), a_ptrs)
+        copy_async(of_b.places.index(place), b_ptrs)
+    async_copy.commit_group()
+
+
+class Part(NamedTuple):
+    """What a program multiplies: the tile at (row, col) of a matrix of the batch, over `length` of K from A's and B's first."""
+
+    batch: Any
+    row: Any
+    col: Any
+    a: Any
+    b: Any
+    length: Any
+
+
+@gluon.jit
+def part_of(
+    a, b, sizes: Sizes, splits: Splits, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, GROUP_M: gl.constexpr, WIDE: gl.constexpr
+):
+    """The program's Part. splits is None where a program has all of K."""
+    batch, row, col = tile_corner(gl.program_id(0), sizes, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
+    first_k, end_k = range_of_k(splits, gl.program_id(1), sizes.K)
     a = known_multiples(a, sizes.OF_A)
     b = known_multiples(b, sizes.OF_B)
-    a_part = Operand(a.ptr + batch * a.batch + distance(first_k, a.col, how.WIDE), a.col, a.row, sizes.M)
-    b_part = Operand(b.ptr + batch * b.batch + distance(first_k, b.row, how.WIDE), b.row, b.col, sizes.N)
+    a_part = Operand(a.ptr + batch * a.batch + distance(first_k, a.col, WIDE), a.col, a.row, sizes.M)
+    b_part = Operand(b.ptr + batch * b.batch + distance(first_k, b.row, WIDE), b.row, b.col, sizes.N)
     length = multiple(end_k - first_k, sizes.OF_SIZES[2])
-    acc = _tile_product(a_part, b_part, row, col, length, staging, words, BLOCK_M, BLOCK_N, BLOCK_K, how.WIDE)
+    return Part(batch, row, col, a_part, b_part, length)
+
+
+@gluon.jit
+def store_part(
+    acc, part: Part, scale_a, scale_b, c, bias, out, sizes: Sizes, epilogue: Epilogue, splits: Splits, counters,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, WIDE: gl.constexpr,
+):  # fmt: skip
+    """Write a Part's sums. Scales, c and bias may be None. counters: (TILES,) zeros that count finished splits; None: a second
+    kernel adds them."""
     OF_ROWS: gl.constexpr = gl.SliceLayout(1, acc.type.layout)
     OF_COLS: gl.constexpr = gl.SliceLayout(0, acc.type.layout)
-    rows = span(row, BLOCK_M, OF_ROWS, how.WIDE)
-    cols = span(col, BLOCK_N, OF_COLS, how.WIDE)
+    rows = span(part.row, BLOCK_M, OF_ROWS, WIDE)
+    cols = span(part.col, BLOCK_N, OF_COLS, WIDE)
     if splits is None:
-        store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
+        store_tile(acc, scale_a, scale_b, c, bias, out, part.batch, rows, cols, sizes, epilogue)
     else:
+        tile = gl.program_id(0)
         within = gl.arange(0, BLOCK_M, OF_ROWS)[:, None] * BLOCK_N + gl.arange(0, BLOCK_N, OF_COLS)[None, :]
         place = first_of(splits, tile, BLOCK_M, BLOCK_N) + within
-        gl.store(place + split * (BLOCK_M * BLOCK_N), acc)
+        gl.store(place + gl.program_id(1) * (BLOCK_M * BLOCK_N), acc)
         if counters is not None:  # noqa: SIM102  known when this is compiled, unlike the other
             if last_to_arrive(counters + tile, splits.SPLIT_K):
                 total = added_up(splits, place, BLOCK_M * BLOCK_N)
-                store_tile(total, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
+                store_tile(total, scale_a, scale_b, c, bias, out, part.batch, rows, cols, sizes, epilogue)
 
 
 def in_words(t, along):
@@ -162,8 +154,8 @@ def in_words(t, along):
     return whole and t.stride(along) == 1 and not any(x % width for x in others) and t.data_ptr() % WORD_BYTES == 0
 
 
-def product_design(tiles, refuses, sums, stored, reduced):
-    """The Design of the `tiles` (BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages).
+def product_design(kernel, tiles, refuses, sums, stored, reduced):
+    """The Design of a kernel and its `tiles` (BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages).
 
     sums     config -> the layout of the sums
     stored   (config, operand (batch, rows, K), rows of a slice) -> (LOAD, SHARED, rows of a copy)
@@ -199,7 +191,7 @@ def product_design(tiles, refuses, sums, stored, reduced):
         words = Words(gl.constexpr(rows), gl.constexpr(columns))
         arguments = matmul_arguments(problem, a, b, c, bias, out)
         zeros = counters(count, out) if last_adds else None
-        yield TritonLaunch(_product_kernel, (count, split_k), config, *arguments, splits, zeros, staging, words)
+        yield TritonLaunch(kernel, (count, split_k), config, *arguments, splits, zeros, staging, words)
         if splits is not None and not last_adds:
             yield addition_of_splits(config, splits, count, arguments[2:])
 
