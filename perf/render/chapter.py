@@ -1,8 +1,9 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
 `ladder`: the speed of every rung in a few cases; `rung`: what one gains over the one that it builds on; `overview`, `code`: all
-rungs of matmul's; `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far
-times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes (compiled.py).
+rungs of matmul's; `loops`, `layouts`, `hopper`, `classes`: conv2d's; `errors`: tables of records; `regimes`, `conv2d_regimes`:
+maps of designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need
+nvcc and minutes (compiled.py).
 """
 
 import difflib
@@ -11,14 +12,20 @@ import re
 from .. import ROOT
 from ..measure import errors, measured
 from ..show import table
-from . import architecture, compiled, ladder, noise, overview, packing
+from . import architecture, compiled, conv_tables, ladder, noise, overview, packing
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
 CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "measuring", "architecture"))
-LADDERS = {"ladder": "gemm", "hopper": "matmul"}  # a suite of every rung: the operation
+LADDERS = {
+    "ladder": "gemm",
+    "hopper": "matmul",
+    "image": "conv2d",
+    "grouped": "conv2d",
+    "resnet50": "conv2d",
+}  # suites: the operation
 PAGES = {op: DOCS / op for op in LADDERS.values()}  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
@@ -32,6 +39,10 @@ def texts(slow=False):
         "overview": overview.overview,
         "code": overview.code,
         "counted": overview.counted,
+        "loops": conv_tables.loops,
+        "layouts": conv_tables.layouts,
+        "hopper": conv_tables.hopper,
+        "classes": conv_tables.classes,
         "packed": packing.packed,
         "errors": errors_of,
         "regimes": regimes,
@@ -78,24 +89,31 @@ def rungs(op="gemm"):
 
 def _names(words):
     """(suite, the rungs before, rung) of [suite,] [rungs before,] rung and cases."""
-    suite = words[0] if words[0] in LADDERS else "ladder"
-    *before, name = [word for word in words if word != suite and not word[0].isdigit()]
+    suite, words = (words[0], words[1:]) if words[0] in LADDERS else ("ladder", words)
+    *before, name = [word for word in words if not word[0].isdigit()]
     return suite, before, name
 
 
 def rung(*words):
     """What the rung gains over the last one before that the package has, in the named cases, and links to its files."""
     suite, before, name = _names(words)
-    op, cases = LADDERS[suite], [case for case in measured.suites(LADDER)[suite] if case.name.split()[0] in words]
+    op, found = LADDERS[suite], {_short(case, words): case for case in measured.suites(LADDER)[suite]}
+    cases = [case for short, case in found.items() if short]
     body = []
     for package, title in measured.PACKAGES.items():
         speeds = [{r.design: r.tflops for r in case.of(package)} for case in cases]
         rows = [[own[x] for x in (*before, name) if x in own][-2:] if name in own else [] for own in speeds]
         body.append([title, *map(_gain, rows)])
-    body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
+    body.append([measured.vendor_of(op), *(f"{case.vendor.tflops:.1f}" for case in cases)])
     links = _files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else [])
-    headings = ["TFLOP/s", *(case.name.split()[0].replace("x", " x ") for case in cases)]
+    headings = ["TFLOP/s", *(short.replace("x", " x ") for short in found if short)]
     return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+
+
+def _short(case, words):
+    """The case's name if one of the words is that, with _ for spaces, or the first part of it; else None."""
+    names = (case.name, case.name.split()[0])
+    return next((name for name in names if name.replace(" ", "_") in words), None)
 
 
 def _gain(tflops):
