@@ -1,6 +1,6 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`ladder`: the speed of every rung in a few cases; `rung`: what one gains over the one that it builds on; `overview`, `code`: all
+`ladder`: the speed of every rung in a few cases; `rung`, `step`: what one gains over the one that it builds on; `overview`, `code`: all
 rungs of matmul's; `loops`, `layouts`, `hopper`, `classes`: conv2d's; `errors`: tables of records; `regimes`, `conv2d_regimes`:
 maps of designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need
 nvcc and minutes (compiled.py).
@@ -18,7 +18,9 @@ from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
-CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "measuring", "architecture"))
+CHAPTERS = tuple(
+    DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "conv_calls", "matmul", "numerics", "measuring", "architecture")
+)
 LADDERS = {
     "ladder": "gemm",
     "hopper": "matmul",
@@ -35,6 +37,7 @@ def texts(slow=False):
     """{path: text} of the chapters and of the pages of diffs; slow: also the parts that need nvcc."""
     fillers = {
         "rung": rung,
+        "step": step,
         "ladder": ladder.markdown,
         "overview": overview.overview,
         "code": overview.code,
@@ -82,7 +85,7 @@ def rungs(op="gemm"):
     """(the rung before, the rung) of each marker of the ladder in the operation's chapter; the first has none before it."""
     page = DOCS / f"{op}.md"
     for match in MARKED.finditer(page.read_text() if page in CHAPTERS else ""):
-        if match[1] == "rung":
+        if match[1] in ("rung", "step"):
             _, before, name = _names(match[2].split())
             yield (before[-1] if before else None), name
 
@@ -97,17 +100,40 @@ def _names(words):
 def rung(*words):
     """What the rung gains over the last one before that the package has, in the named cases, and links to its files."""
     suite, before, name = _names(words)
-    op, found = LADDERS[suite], {_short(case, words): case for case in measured.suites(LADDER)[suite]}
-    cases = [case for short, case in found.items() if short]
-    body = []
+    op, found = LADDERS[suite], _found(suite, words)
+    body = [[title, *cells] for title, cells in _gains(found.values(), before, name).items()]
+    body.append([measured.vendor_of(op), *(f"{case.vendor.tflops:.1f}" for case in found.values())])
+    headings = ["TFLOP/s", *(short.replace("x", " x ") for short in found)]
+    return f"{table.markdown(headings, body)}\n\n{_links(op, before, name)}"
+
+
+def step(*words):
+    """The same in a sentence, for one case."""
+    suite, before, name = _names(words)
+    op, ((short, case),) = LADDERS[suite], _found(suite, words).items()
+    gains = [f"{title} {cell}" for title, (cell,) in _gains([case], before, name).items()]
+    gains.append(f"{measured.vendor_of(op)} {case.vendor.tflops:.1f}")
+    return f"TFLOP/s at {short.replace('x', ' x ')}: {', '.join(gains)}. {_links(op, before, name)}"
+
+
+def _found(suite, words):
+    """{the name that is shown: the case} of those that the words name."""
+    found = {_short(case, words): case for case in measured.suites(LADDER)[suite]}
+    return {short: case for short, case in found.items() if short}
+
+
+def _gains(cases, before, name):
+    """{title of a package: the text of each case}"""
+    found = {}
     for package, title in measured.PACKAGES.items():
         speeds = [{r.design: r.tflops for r in case.of(package)} for case in cases]
         rows = [[own[x] for x in (*before, name) if x in own][-2:] if name in own else [] for own in speeds]
-        body.append([title, *map(_gain, rows)])
-    body.append([measured.vendor_of(op), *(f"{case.vendor.tflops:.1f}" for case in cases)])
-    links = _files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else [])
-    headings = ["TFLOP/s", *(short.replace("x", " x ") for short in found if short)]
-    return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+        found[title] = list(map(_gain, rows))
+    return found
+
+
+def _links(op, before, name):
+    return ", ".join(_files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else []))
 
 
 def _short(case, words):

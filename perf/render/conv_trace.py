@@ -1,4 +1,4 @@
-"""The accesses of conv2d's designs on CUDA cores, counted in the emulation: a table of docs/conv2d.md, made as compiled.py says."""
+"""The accesses of conv2d's designs on CUDA cores, counted in the emulation: a table of docs/conv2d.md, made by compiled.py."""
 
 import torch
 

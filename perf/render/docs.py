@@ -11,7 +11,19 @@ from ..fit import choice_page
 from ..gate import shown as gate
 from ..measure import measured
 from ..show import plot
-from . import chapter, conv_drawings, designs, drawings, figures, hopper_drawings, ladder, provenance, results, support, torch_page
+from . import (
+    chapter,
+    conv_drawings,
+    designs,
+    drawings,
+    figures,
+    hopper_drawings,
+    ladder,
+    provenance,
+    results,
+    support,
+    torch_page,
+)
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
