@@ -1,6 +1,6 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`ladder`: the speed of every rung in a few cases; `rung`, `step`: what one gains over the one that it builds on; `overview`, `code`: all
+`ladder`: the speed of every rung in a few cases; `rung`, `step`: what one gains over the one before; `overview`, `code`: all
 rungs of matmul's; `loops`, `layouts`, `hopper`, `classes`: conv2d's; `errors`: tables of records; `regimes`, `conv2d_regimes`:
 maps of designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need
 nvcc and minutes (compiled.py).

@@ -96,7 +96,7 @@ def boxes(size=5, images=2, first=17, count=16):
 
 
 def phases(size=6, stride=2):
-    """Which of the stride's phases an input of the gradient is in, and how many taps reach it."""
+    """Which of the stride's phases an input of the gradient is in, and how many taps that phase has."""
     output = torch.empty(1, 1, size // stride, size // stride, device="meta")
     problem = prepare_input((1, 1, size, size), torch.empty(1, 1, TAPS, TAPS, device="meta"), output, stride, 1).problem
     found = []
@@ -104,7 +104,7 @@ def phases(size=6, stride=2):
         rows, cols = (range(size)[part] for part in phase.results)
         taps = phase.problem.r * phase.problem.s
         found += [(w, h, 1, 1, PIXELS[number], taps) for h in rows for w in cols]
-    return [panel(f"stride {stride}: inputs by phase (colour) and by how many taps reach them", found)]
+    return [panel(f"stride {stride}: inputs by phase (colour), with how many taps it has", found)]
 
 
 def weight(tiles=4, slices=10, blocks=5):

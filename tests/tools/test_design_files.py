@@ -1,7 +1,9 @@
-"""A design's file in Triton holds its kernel, and the chapter of the Hopper ladder is short."""
+"""A design's file in Triton holds its kernel, and the chapters of the Hopper ladder and of convolutions are short."""
 
 import re
 from pathlib import Path
+
+import pytest
 
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
@@ -12,7 +14,7 @@ SHARED = {  # one kernel of parts/ with other tiles, layouts or types, as the do
     "parts/row_tile.py": {("gemv", "vectorized"), ("gemv", "rows_per_warp"), ("gemv", "block_per_row")},
     "parts/gluon_product.py": {("matmul", "cuda_cores"), ("matmul", "dmma")},
 }
-MOST_LINES = 250  # of docs/matmul.md
+MOST_LINES = 250
 
 
 def test_a_design_holds_its_kernel():
@@ -24,5 +26,6 @@ def test_a_design_holds_its_kernel():
     assert all(part in texts[design] for part, designs in SHARED.items() for design in designs)
 
 
-def test_the_chapter_of_the_hopper_ladder_is_short():
-    assert len((ROOT / "docs/matmul.md").read_text().splitlines()) <= MOST_LINES
+@pytest.mark.parametrize("chapter", ("matmul", "conv2d"))
+def test_a_chapter_is_short(chapter):
+    assert len((ROOT / f"docs/{chapter}.md").read_text().splitlines()) <= MOST_LINES
