@@ -14,7 +14,7 @@ from ..show.picture import Picture
 from .drawings import EMPTY, draw, panel
 
 TAPS = 3  # of a filter's column or row
-ZERO = FILLS[4]  # outside of an image
+ZERO = FILLS[4]  # outside of an image, or of what is at work
 INPUT, LOADED, PIXELS = FILLS[1], FILLS[0], (FILLS[0], FILLS[5], FILLS[2], FILLS[3])
 
 
@@ -110,7 +110,7 @@ def phases(size=6, stride=2):
 def weight(tiles=4, slices=10, blocks=5):
     """Tiles of a weight on more SMs than tiles: a tile each, and in equal parts."""
     whole = [(0, tile, slices, 1, FILLS[tile], f"tile {tile}") for tile in range(tiles)]
-    whole.append((0, tiles, slices, 1, EMPTY, "idle"))
+    whole.append((0, tiles, slices, 1, ZERO, "idle"))
     own = cut(tiles, slices, blocks, least=1)
     heads = [(0, tile, own.head, 1, FILLS[tile], f"tile {tile}, slices 0-{own.head - 1}") for tile in range(tiles)]
     tails = [(tile * own.tail, tiles, own.tail, 1, FILLS[tile], tile) for tile in range(tiles)]

@@ -176,6 +176,8 @@ def test_the_prose_is_that_of_the_counts(text, traced):
     times = {r.design: r.median_ms for r in case.of("cuda")}
     factor = f"{times['naive'] / times['register_blocked']:.0f}"
     assert f"falls by a factor of {factor}:" in text and f"one kernel {factor} times as fast" in text
+    (blocked,) = (r for r in case.of("cuda") if r.design == "register_blocked")
+    assert f"at {blocked.tflops:.0f} of 67 TFLOP/s" in text
     others = loads.keys() - {"depthwise"}
     assert sorted(others, key=loads.get) == sorted(others, key=lambda name: -times[name])
     assert max(times["direct"], times["depthwise"]) < 1.1 * min(times["direct"], times["depthwise"])
