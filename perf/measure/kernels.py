@@ -22,7 +22,7 @@ HEADER = re.compile(r'"([\w./]+\.cuh)"')  # included by a header, or named by th
 @functools.cache
 def digests():
     """{operation: a hash of its sources in both packages, and of those that they use}"""
-    return {op: _digest(reached(own(op))) for op in OPS}
+    return {op: digest(reached(own(op))) for op in OPS}
 
 
 def reached(files):
@@ -77,7 +77,7 @@ def parts(path):
     return (found[0], *found[2:]) if path.is_relative_to(ROOT / OPERATIONS) else found
 
 
-def _digest(files):
+def digest(files):
     """A hash of what they say, wherever they are: a file that moves is the same, and so is one that imports what has moved."""
     hashed = hashlib.sha256()
     for text in sorted(PLACES.sub("", code.of(file.suffix, file.read_bytes()).decode()) for file in files):

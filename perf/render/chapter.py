@@ -1,8 +1,9 @@
 """The generated parts of the chapters in docs, between their markers, and the pages of diffs.
 
-`ladder`: the speed of every rung in a few cases; `rung`: what one gains over the one that it builds on; `overview`, `code`: all
-rungs of matmul's; `errors`: tables of records; `regimes`, `conv2d_regimes`: maps of designs that are chosen; `noise`: how far
-times can be trusted. `inspect` and `trace`, machine code and accesses, need nvcc and minutes (compiled.py).
+`ladder`: the speed of every rung in a few cases; `rung`, `step`: what one gains over the one before; `overview`, `code`: all
+rungs of matmul's; `loops`, `layouts`, `hopper`, `classes`: conv2d's; `errors`: tables of records; `regimes`, `conv2d_regimes`:
+maps of designs that are chosen; `noise`: how far times can be trusted. `inspect` and `trace`, machine code and accesses, need
+nvcc and minutes (compiled.py).
 """
 
 import difflib
@@ -11,14 +12,22 @@ import re
 from .. import ROOT
 from ..measure import errors, measured
 from ..show import table
-from . import architecture, compiled, ladder, noise, overview, packing
+from . import architecture, compiled, conv_tables, ladder, noise, overview, packing
 from .conv2d_map import conv2d_regimes
 from .gemv_map import regimes
 from .modes import modes
 
 DOCS = ROOT / "docs"
-CHAPTERS = tuple(DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "matmul", "numerics", "measuring", "architecture"))
-LADDERS = {"ladder": "gemm", "hopper": "matmul"}  # a suite of every rung: the operation
+CHAPTERS = tuple(
+    DOCS / f"{op}.md" for op in ("gemm", "gemv", "conv2d", "conv_calls", "matmul", "numerics", "measuring", "architecture")
+)
+LADDERS = {
+    "ladder": "gemm",
+    "hopper": "matmul",
+    "image": "conv2d",
+    "grouped": "conv2d",
+    "resnet50": "conv2d",
+}  # suites: the operation
 PAGES = {op: DOCS / op for op in LADDERS.values()}  # of diffs and drawings; nothing there is written by hand
 MARKED = re.compile(r"<!-- (\w+): ([^>]*?) -->\n.*?<!-- /\1 -->", re.DOTALL)
 LADDER = measured.RESULTS / "h200"
@@ -28,10 +37,15 @@ def texts(slow=False):
     """{path: text} of the chapters and of the pages of diffs; slow: also the parts that need nvcc."""
     fillers = {
         "rung": rung,
+        "step": step,
         "ladder": ladder.markdown,
         "overview": overview.overview,
         "code": overview.code,
         "counted": overview.counted,
+        "loops": conv_tables.loops,
+        "layouts": conv_tables.layouts,
+        "hopper": conv_tables.hopper,
+        "classes": conv_tables.classes,
         "packed": packing.packed,
         "errors": errors_of,
         "regimes": regimes,
@@ -71,31 +85,61 @@ def rungs(op="gemm"):
     """(the rung before, the rung) of each marker of the ladder in the operation's chapter; the first has none before it."""
     page = DOCS / f"{op}.md"
     for match in MARKED.finditer(page.read_text() if page in CHAPTERS else ""):
-        if match[1] == "rung":
+        if match[1] in ("rung", "step"):
             _, before, name = _names(match[2].split())
             yield (before[-1] if before else None), name
 
 
 def _names(words):
     """(suite, the rungs before, rung) of [suite,] [rungs before,] rung and cases."""
-    suite = words[0] if words[0] in LADDERS else "ladder"
-    *before, name = [word for word in words if word != suite and not word[0].isdigit()]
+    suite, words = (words[0], words[1:]) if words[0] in LADDERS else ("ladder", words)
+    *before, name = [word for word in words if not word[0].isdigit()]
     return suite, before, name
 
 
 def rung(*words):
     """What the rung gains over the last one before that the package has, in the named cases, and links to its files."""
     suite, before, name = _names(words)
-    op, cases = LADDERS[suite], [case for case in measured.suites(LADDER)[suite] if case.name.split()[0] in words]
-    body = []
+    op, found = LADDERS[suite], _found(suite, words)
+    body = [[title, *cells] for title, cells in _gains(found.values(), before, name).items()]
+    body.append([measured.vendor_of(op), *(f"{case.vendor.tflops:.1f}" for case in found.values())])
+    headings = ["TFLOP/s", *(short.replace("x", " x ") for short in found)]
+    return f"{table.markdown(headings, body)}\n\n{_links(op, before, name)}"
+
+
+def step(*words):
+    """The same in a sentence, for one case."""
+    suite, before, name = _names(words)
+    op, ((short, case),) = LADDERS[suite], _found(suite, words).items()
+    gains = [f"{title} {cell}" for title, (cell,) in _gains([case], before, name).items()]
+    gains.append(f"{measured.vendor_of(op)} {case.vendor.tflops:.1f}")
+    return f"TFLOP/s at {short.replace('x', ' x ')}: {', '.join(gains)}. {_links(op, before, name)}"
+
+
+def _found(suite, words):
+    """{the name that is shown: the case} of those that the words name."""
+    found = {_short(case, words): case for case in measured.suites(LADDER)[suite]}
+    return {short: case for short, case in found.items() if short}
+
+
+def _gains(cases, before, name):
+    """{title of a package: the text of each case}"""
+    found = {}
     for package, title in measured.PACKAGES.items():
         speeds = [{r.design: r.tflops for r in case.of(package)} for case in cases]
         rows = [[own[x] for x in (*before, name) if x in own][-2:] if name in own else [] for own in speeds]
-        body.append([title, *map(_gain, rows)])
-    body.append(["cuBLAS", *(f"{case.vendor.tflops:.1f}" for case in cases)])
-    links = _files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else [])
-    headings = ["TFLOP/s", *(case.name.split()[0].replace("x", " x ") for case in cases)]
-    return f"{table.markdown(headings, body)}\n\n{', '.join(links)}"
+        found[title] = list(map(_gain, rows))
+    return found
+
+
+def _links(op, before, name):
+    return ", ".join(_files(name, op) + ([f"[the difference to `{before[-1]}`]({op}/{name}.md)"] if before else []))
+
+
+def _short(case, words):
+    """The case's name if one of the words is that, with _ for spaces, or the first part of it; else None."""
+    names = (case.name, case.name.split()[0])
+    return next((name for name in names if name.replace(" ", "_") in words), None)
 
 
 def _gain(tflops):

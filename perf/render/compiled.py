@@ -21,6 +21,7 @@ from tritonkernels.target import Target
 from ..measure import inspection, kernels
 from ..show import table
 from ..show.table import three_digits
+from . import conv_trace
 
 TILE = {"BM": 128, "BN": 128, "BK": 8}  # of the lessons
 MADE_FROM = "Made from sources `{}`"
@@ -36,7 +37,12 @@ def inspected(op, architecture):
 
 
 def traced(op):
-    """The cost of each CUDA lesson's accesses, counted in the emulation."""
+    """The cost of the CUDA kernels' accesses, counted in the emulation: of gemm's lessons, or of conv2d's on CUDA cores."""
+    found = conv_trace.traced() if op == "conv2d" else _traced_lessons(op)
+    return f"{found}\n\n{MADE_FROM.format(_digest_of_trace(op))}."
+
+
+def _traced_lessons(op):
     a, b, c = torch.randn(256, 64), torch.randn(64, 256), torch.randn(256, 256)
     call = prepare(a, b, c, beta=0.5)
     columns = {
@@ -54,18 +60,21 @@ def traced(op):
             config = next((x for x in configs if TILE.items() <= x.items()), configs[0])
             found = [x for t in trace(*design.launches(call.problem, config, *call.parts[0])) for x in t.accesses]
             body.append([design.name, *(_cost(found, *column) for column in columns.values())])
-    return f"{table.markdown(['lesson', *columns], body)}\n\n{MADE_FROM.format(digest(op))}."
+    return table.markdown(["lesson", *columns], body)
 
 
 def _cost(accesses, space, kind, arrays):
-    """The total of wavefronts or sectors, and the fewest possible for the same bytes."""
-    own = [x for x in accesses if (x.space, x.kind) == (space, kind) and x.array in arrays]
-    return f"{sum(x.units for x in own)} for {sum(x.ideal_units for x in own)}" if own else "-"
+    return conv_trace.cost(x for x in accesses if (x.space, x.kind) == (space, kind) and x.array in arrays)
 
 
 def is_current(kind, words, text):
     """Whether a marked part of a chapter is of today's sources; other kinds than these two always are."""
-    return kind not in ("inspect", "trace") or MADE_FROM.format(digest(*words.split())) in text
+    made_from = {"inspect": digest, "trace": _digest_of_trace}
+    return kind not in made_from or MADE_FROM.format(made_from[kind](*words.split())) in text
+
+
+def _digest_of_trace(op):
+    return _hash(conv_trace.sources()) if op == "conv2d" else digest(op)
 
 
 def digest(op, architecture=None):
@@ -76,6 +85,10 @@ def digest(op, architecture=None):
         for row in (row for name in _names(op) for row in inspection.inspect(op, target, name, compiled=False)):
             predicted = [three_digits(1e6 * row["predicted_s"]), row["bound_by"]] if "predicted_s" in row else []
             facts.append([row["implementation"], row["design"], row.get("config"), *predicted])
+    return _hash(facts)
+
+
+def _hash(facts):
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""The map over channels and filter sizes of the conv2d design that Triton calls get, as a table for docs/conv2d.md."""
+"""The map over channels and filter sizes of the conv2d design that Triton calls get, as a table for docs/conv_calls.md."""
 
 import torch
 

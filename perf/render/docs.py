@@ -11,7 +11,19 @@ from ..fit import choice_page
 from ..gate import shown as gate
 from ..measure import measured
 from ..show import plot
-from . import chapter, designs, drawings, figures, hopper_drawings, ladder, provenance, results, support, torch_page
+from . import (
+    chapter,
+    conv_drawings,
+    designs,
+    drawings,
+    figures,
+    hopper_drawings,
+    ladder,
+    provenance,
+    results,
+    support,
+    torch_page,
+)
 
 DOCS = chapter.DOCS
 CHARTS = DOCS / "charts"
@@ -65,7 +77,7 @@ def _texts(slow=False):
 def _pictures():
     drawn = {
         chapter.PAGES[op] / f"{name}.svg": picture
-        for op, of in (("gemm", drawings), ("matmul", hopper_drawings))
+        for op, of in (("gemm", drawings), ("matmul", hopper_drawings), ("conv2d", conv_drawings))
         for name, picture in of.DRAWINGS.items()
     }
     pictures = figures.of_docs(chapter.LADDER)

@@ -18,9 +18,11 @@ IN_SHORT = {  # of names of cases
 
 
 def of_docs(folder):
-    """{name: Picture} of the charts of the ladders' chapters. The report draws others."""
+    """{name: Picture} of the charts of the chapters. The report draws others."""
     suites = measured.suites(folder)
-    return {"gemm_ladder": ladder(suites["ladder"], 4096), "matmul_ladder": ladder(suites["hopper"], 8192)}
+    convolutions = [case for suite in ("image", "grouped", "resnet50") for case in suites[suite]]
+    ladders = {"gemm_ladder": ladder(suites["ladder"], 4096), "matmul_ladder": ladder(suites["hopper"], 8192)}
+    return ladders | {"conv2d_channels": conv2d_channels(convolutions)}
 
 
 def of_classes(folder):

@@ -42,7 +42,7 @@ z = tk.gemm(x, weight.detach().t(), out=torch.empty(8, 16, device=device))
 | `nn.functional.conv2d` | `conv2d`, with the same arguments |
 | `nn.grad.conv2d_input`, `conv2d_weight` | `conv2d_input`, `conv2d_weight`, with the same arguments |
 | `nn.functional.conv1d`, `conv_transpose1d`, `conv_transpose2d` | the same names, with the same arguments |
-| `nn.functional.conv3d` | `conv3d`, where it is [a conv2d of views](conv2d.md#signals-volumes-and-transposed-convolutions) |
+| `nn.functional.conv3d` | `conv3d`, where it is [conv2d of views](conv_calls.md#signals-volumes-and-transposed-convolutions) |
 
 torch's own samples of these operators (`op_db`) are in the tests. A type that an operation does not have (complex numbers, wide
 integers) is a typed error, as is every other mistake. Products of 8-bit integers are int32 here, where torch's wrap at 8 bits.

@@ -1,7 +1,9 @@
-"""A design's file in Triton holds its kernel, and the chapter of the Hopper ladder is short."""
+"""A design's file in Triton holds its kernel, and the chapters of the Hopper ladder and of convolutions are short."""
 
 import re
 from pathlib import Path
+
+import pytest
 
 from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
@@ -17,5 +19,6 @@ def test_a_design_holds_its_kernel():
     assert files and not [file for file in files if not KERNEL.search(file.read_text())]
 
 
-def test_the_chapter_of_the_hopper_ladder_is_short():
-    assert len((ROOT / "docs/matmul.md").read_text().splitlines()) <= MOST_LINES
+@pytest.mark.parametrize("chapter", ("matmul", "conv2d"))
+def test_a_chapter_is_short(chapter):
+    assert len((ROOT / f"docs/{chapter}.md").read_text().splitlines()) <= MOST_LINES

@@ -223,7 +223,7 @@ def test_links_to_suites_lead_to_those_of_the_same_gpu():
 def test_the_charts_of_the_docs_can_be_drawn():
     pytest.importorskip("matplotlib")
     pictures = figures.of_docs(measured.RESULTS / "h200")
-    assert set(pictures) == {"gemm_ladder", "matmul_ladder"}
+    assert set(pictures) == {"gemm_ladder", "matmul_ladder", "conv2d_channels"}
     for picture in pictures.values():
         assert picture.data["title"] in picture.svg() and "NVIDIA H200" in picture.data["origin"]
 
