@@ -1,5 +1,7 @@
 """Design: one way to compute an operation, with the same interface in both packages."""
 
+import functools
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -89,6 +91,18 @@ class Design:
         """The problem with the precision that the design multiplies in, whose error bound it keeps: that of a split mode, or
         ieee's, if it computes the mode in IEEE arithmetic."""
         return replace(problem, precision=self.reduced(problem).precision)
+
+
+def imported_later(module, kind):
+    """The Design of this kind in a module that is imported when the design is first used: a lesson, which no choice needs, or
+    another operation's contender, which serves few problems. It has no `transform` and no `tile`."""
+    design = functools.cache(lambda: importlib.import_module(module).DESIGN)
+
+    def later(name):
+        return lambda *args: getattr(design(), name)(*args)
+
+    names = "configs", "launches", "refuses", *(("work", "reduced") if kind == "contender" else ())
+    return Design(**{name: later(name) for name in names}, kind=kind)
 
 
 def name_of(design):

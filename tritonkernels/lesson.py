@@ -1,7 +1,5 @@
 """Lessons: designs that teach one technique each. They are used by name, never chosen, and take plain problems only."""
 
-import importlib
-
 import torch
 
 from .design import Design, takes_everything
@@ -25,15 +23,6 @@ def lesson(configs, launches, types, refuses=takes_everything):
         return (launch.alone() for launch in launches(problem, config, *tensors))
 
     return Design(configs=configs, launches=alone, refuses=refused)
-
-
-def imported_later(module):
-    """The Design of the lesson in a module that is imported when the lesson is used: no choice needs it."""
-
-    def of(name):
-        return lambda *args: getattr(importlib.import_module(module).DESIGN, name)(*args)
-
-    return Design(configs=of("configs"), launches=of("launches"), refuses=of("refuses"))
 
 
 def not_plain(problem, types):

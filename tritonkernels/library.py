@@ -19,9 +19,8 @@ from .analysis.tile import tile_facts
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
-from .design import Designs, as_dict, name_of, no_transform
+from .design import Designs, as_dict, imported_later, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
-from .lesson import imported_later
 from .operation import Operation, Served
 from .operations.views import VIEWS, viewed
 from .plans import WATCH, Plans, key_of, on_device
@@ -84,20 +83,21 @@ class Library:
         found = self._own(operation)
         for reduction in operation.reductions:
             lender = reduction.operation
-            lent = self._own(lender, reduction.lends).values() if operation.own else self.designs(lender.name)
+            lent = self._own(lender, reduction.lends, True).values() if operation.own else self.designs(lender.name)
             for design in filter(reduction.lends, lent):
                 found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
         for rung in operation.rungs(self.package):
             yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
 
-    def _own(self, operation, wanted=lambda rung: True):
-        """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other, and no
-        lesson."""
+    def _own(self, operation, wanted=lambda rung: True, lent=False):
+        """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other, no
+        lesson, and none that is `lent` to another operation."""
         found = {}
         for rung in operation.own:
             if rung.is_in(self.package) and wanted(rung):
                 module = f"{self.package}.{operation.name}.{rung.name}"
-                design = imported_later(module) if rung.kind == "lesson" else importlib.import_module(module).DESIGN
+                is_later = lent or rung.kind == "lesson"
+                design = imported_later(module, rung.kind) if is_later else importlib.import_module(module).DESIGN
                 key = f"{operation.name}.{rung.name}"
                 found[rung.name] = dataclasses.replace(design, key=key, name=rung.name, kind=rung.kind)
         return found

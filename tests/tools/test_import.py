@@ -33,6 +33,18 @@ print(torch.cuda.is_initialized())
     assert (others, initialised) == ("[]", "False"), "importing loads torch and no other package"
 
 
+def test_a_choice_imports_designs_of_other_operations_for_their_problems_only():
+    code = """
+import sys, torch, tritonkernels, cuda_reference
+for dtype in (torch.float16, torch.float32):
+    a = torch.empty(64, 64, dtype=dtype, device="meta")
+    for library in (tritonkernels, cuda_reference):
+        library.explain("matmul", a, a, target="h200")
+    print(*[name for name in ("tritonkernels.gemm.rasterized", "cuda_reference.gemm.rasterized") if name in sys.modules])
+"""
+    assert python(code)[0].splitlines() == ["", "tritonkernels.gemm.rasterized cuda_reference.gemm.rasterized"]
+
+
 def test_the_interpreter_is_announced_once():
     code = """
 import torch, tritonkernels

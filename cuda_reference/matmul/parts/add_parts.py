@@ -1,5 +1,6 @@
 """The launch that adds up the splits of K which a first kernel wrote to a workspace (add_parts.cuh), and its Work."""
 
+import functools
 import itertools
 
 import torch
@@ -34,6 +35,7 @@ def addition(problem, splits, sums, arguments):
     return CudaLaunch(_SOURCE, kernel, grid, (_THREADS, 1, 1), given)
 
 
+@functools.lru_cache(work.KNOWN)
 def work_of_addition(problem, splits):
     blocks, groups = problem.batch * _blocks(problem.m, problem.n, splits), _groups(splits)
     return work.addition(problem, splits, _RUN * _THREADS // groups, _THREADS, problem.batch, blocks, groups * _AT_ONCE)

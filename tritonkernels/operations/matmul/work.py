@@ -101,10 +101,11 @@ def of_streams(tile, packs, rows=None, sharers=None):
         tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
         shared = streamed(tiles, t["programs"], t["waves"])
         slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
-        by = sharers_of(shared, slices, t["programs"])
         if sharers and shared:
             by = max(1, sharers(problem, config))
             t = t | {"sharers": by}
+        else:
+            by = sharers_of(shared, slices, t["programs"])
         packed = packs(problem, config)
         kernel = main_kernel(problem, t, target, packed)
         before = copies(problem, *packed)
