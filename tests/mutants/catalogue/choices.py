@@ -34,11 +34,6 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/library.py",
-        "test_import and other_operations",
-        ("lent designs imported at once", 'lent or rung.kind == "lesson"', 'rung.kind == "lesson"'),
-    ),
-    *of(
-        "tritonkernels/library.py",
         "test_table and refuses",
         (
             "a tuned entry used for what its design refuses",
