@@ -7,8 +7,8 @@ from tritonkernels.operations.gemm.split_counts import ALONE, most_parts, one_by
 from tritonkernels.operations.gemm.work import last_adds
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
-from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
+from ..launch import Kernel, ceil_div, in_order
+from .parts.configs import SEED, SMALL, WIDE, count_tiles, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 from .parts.packed_rows import may_pack_rows
 

@@ -8,7 +8,7 @@ import torch
 
 import tritonkernels
 from perf.render.architecture import BOXES, imports, reachable
-from tritonkernels import backend
+from tritonkernels import OPS, backend
 
 HERE = Path(tritonkernels.__file__).parent
 
@@ -38,11 +38,14 @@ def test_rooms_of_perf_import_downwards_only():
 
 
 def test_device_code_of_an_operation_is_its_own():
-    """What both packages or several operations need is in operations/ or language/. (One of CUDA may include another's.)"""
+    """What both packages or several operations need is in operations/ or language/. (CUDA's convolutions share theirs.)"""
     for module, imported in imports().items():
-        own = ".".join(module.split(".")[:2])
-        parts = [other for other in imported if other.startswith("tritonkernels") and "parts" in other.split(".")]
-        assert [other for other in parts if not other.startswith(f"{own}.")] == [], module
+        package, room, *_ = [*module.split("."), ""]
+        own = f"{package}.conv2d" if (package, room[:6]) == ("cuda_reference", "conv2d") else f"{package}.{room}."
+        parts = [other for other in imported if "parts" in other.split(".")]
+        assert [other for other in parts if not other.startswith(own)] == [], module
+        if module.startswith("tritonkernels.operations"):
+            assert [other for other in imported if other.split(".")[1] in OPS] == [], module
         if module.startswith("cuda_reference"):
             of_triton = [other for other in imported if other.split(".")[1:2] == ["language"]]
             assert [other for other in of_triton if other.startswith("tritonkernels")] == [], module

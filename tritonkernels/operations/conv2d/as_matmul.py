@@ -10,9 +10,9 @@ import functools
 import torch
 
 from ...batches import merges
-from ...matmul import prepare
 from ...operation import Reduction
 from ...validate import LARGEST_SIZE
+from ..matmul.prepare import prepare
 
 
 @functools.lru_cache(1024)
