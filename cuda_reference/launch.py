@@ -133,7 +133,7 @@ class PixelMap:
     steps: tuple[int, int] = (1, 1)
 
     def wire(self):
-        """Its members."""
+        """The members of the map, as numbers."""
         (n, c, h, w), (image, _, row, pixel) = self.tensor.shape, self.tensor.stride()
         pixel = pixel if w > 1 else ceil_div(c, 16) * 16  # of a single one any legal stride will do
         row = row if h > 1 else w * pixel

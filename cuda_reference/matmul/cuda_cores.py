@@ -98,7 +98,7 @@ def _splits(problem, config):
 
 @functools.cache
 def _work(splits):
-    """With a config's tile in the analysis' terms."""
+    """The Work of a config, with its tile in the analysis' terms."""
 
     def tile(config):
         analysed = {"threads": _threads(config), "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}

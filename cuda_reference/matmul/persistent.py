@@ -43,7 +43,7 @@ def configs(problem, target):
 
 
 def _blocks(problem, config, target):
-    """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
+    """The blocks that the SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
     alone = promotes(problem) or problem.beta or problem.bias or problem.activation
     consumers, _, nbytes = taken(config)
     two = consumers == 1 and not alone and 2 * (nbytes + 1024) <= target.shared_per_sm

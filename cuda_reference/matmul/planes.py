@@ -77,7 +77,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 @functools.cache
 def _work(splits):
-    """With a config's tile in the analysis' terms."""
+    """The Work of a config, with its tile in the analysis' terms."""
 
     def tile(config):
         warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])

@@ -27,7 +27,7 @@ def _shared_bytes(config):
 
 
 def _blocks(config, target):
-    """As many as SMs hold: the kernel's PlaneRegisters::BLOCKS."""
+    """The blocks that the SMs hold: the kernel's PlaneRegisters::BLOCKS."""
     return (2 if (config["BM"], config["BN"]) == (64, 64) else 1) * target.sms or 3
 
 
