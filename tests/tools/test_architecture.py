@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 import tritonkernels
@@ -57,14 +58,15 @@ def test_kernels_import_triton_through_the_language():
     assert direct == [], "say `from ..language.triton import tl, triton`"
 
 
-def test_a_call_enters_each_file_of_its_operation_once():
-    """Counted as calls from outside of the operation's files: the user function, prepare, and the designs' launches."""
-    entered = []
+@pytest.fixture(scope="module")
+def entered():
+    """(file, function, the caller's file) of all calls into the package that a gemm of new sizes makes."""
+    calls = []
 
     def watch(frame, event, argument):
         file, caller = (Path(f.f_code.co_filename) for f in (frame, frame.f_back or frame))
-        if event == "call" and file.parent.name in ("gemm", "parts") and caller.parent.name not in ("gemm", "parts"):
-            entered.append((str(file.relative_to(HERE)), frame.f_code.co_name))
+        if event == "call" and HERE in file.parents:
+            calls.append((str(file.relative_to(HERE)), frame.f_code.co_name, caller))
 
     a = torch.randn(13, 13, device=backend.device_type())
     tritonkernels.gemm(a[:5], a)  # so that everything is imported
@@ -73,6 +75,21 @@ def test_a_call_enters_each_file_of_its_operation_once():
         tritonkernels.gemm(a, a)
     finally:
         sys.setprofile(None)
+    return calls
+
+
+def test_the_page_walks_the_files_in_the_order_of_a_call(entered):
+    """All but the last two, a design and its launch, of which the page shows one of many."""
+    page = (HERE.parent / "docs/architecture.md").read_text()
+    steps = re.findall(r"^\d+\. \[.*?\]\(\.\./tritonkernels/(.*?)\)", page.partition("## The path of a call")[2], re.MULTILINE)
+    walk = steps[: steps.index("launch.py") - 1]
+    assert len(walk) > 4 and walk == [file for file in dict.fromkeys(file for file, *_ in entered) if file in walk]
+
+
+def test_a_call_enters_each_file_of_its_operation_once(entered):
+    """Counted as calls from outside of the operation's files: the user function, prepare, and the designs' launches."""
+    rooms = ("gemm", "parts")
+    entered = [(f, name) for f, name, caller in entered if Path(f).parent.name in rooms and caller.parent.name not in rooms]
     files = [file for file, name in entered if name in ("gemm", "prepare")]
     assert files == ["gemm/__init__.py", "operations/gemm/prepare.py"], entered
     assert len([file for file, name in entered if name == "launches"]) >= 1
