@@ -6,6 +6,7 @@ simt/, which runs every thread. Both are built on first use and cached (build.py
 
 from typing import Any
 
+from tritonkernels import explanation
 from tritonkernels.annotations import Config, OperationName, ViewName
 from tritonkernels.choice import tuner
 from tritonkernels.design import Design, Designs
@@ -60,7 +61,7 @@ def configs(
     **kwargs: Any,
 ) -> list[dict[str, Any]]:
     """The configs that `op(*args, **kwargs, config=...)` accepts, its default first; see tritonkernels.configs."""
-    return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
+    return explanation.configs(LIBRARY, op, *args, design=design, target=target, **kwargs)
 
 
 def explain(
@@ -72,7 +73,7 @@ def explain(
     **kwargs: Any,
 ) -> Report:
     """What `op(*args, **kwargs)` would do, as a Report; see tritonkernels.explain."""
-    return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+    return explanation.explain(LIBRARY, op, *args, design=design, config=config, target=target, **kwargs)
 
 
 def tune(op: OperationName | ViewName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:

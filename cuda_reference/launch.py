@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tritonkernels import validate
+from tritonkernels.choice.model import reached_by
 from tritonkernels.choice.work import KNOWN
 from tritonkernels.errors import LaunchError
 from tritonkernels.frozen import FrozenDict
@@ -132,7 +133,7 @@ class PixelMap:
     steps: tuple[int, int] = (1, 1)
 
     def wire(self):
-        """Its members."""
+        """The members of the map, as numbers."""
         (n, c, h, w), (image, _, row, pixel) = self.tensor.shape, self.tensor.stride()
         pixel = pixel if w > 1 else ceil_div(c, 16) * 16  # of a single one any legal stride will do
         row = row if h > 1 else w * pixel
@@ -177,6 +178,16 @@ def _joined(config, *more):
 def configs_of(names, *sizes):
     """A config for each of the tuples `sizes`, whose values are of `names`, as "BM BN BK"."""
     return [config_of(**dict(zip(names.split(), values))) for values in sizes]
+
+
+def in_order(space, target):
+    """The space; in the emulation, where each built kernel takes time, backwards: the smallest tile first."""
+    return space if target.is_gpu else space[::-1]
+
+
+def resident(target, cluster, of_an_sm=1):
+    """The blocks that a GPU holds in such clusters; without one three clusters."""
+    return of_an_sm * reached_by(target.sms, cluster) // cluster * cluster or 3 * cluster
 
 
 def holds(tensor, elements):

@@ -117,7 +117,7 @@ def _array_of(address, arrays):
 
 
 def _lines(sites, file, folder):
-    """For each site, the kernel's lines that it is inlined from, innermost first."""
+    """The kernel's lines of each site, that it is inlined from, innermost first."""
     command = ["addr2line", "-i", "-a", "-e", file, *(hex(site) for site in sites)]
     blocks = re.split(r"^0x[0-9a-f]+\n", toolchain.output(command), flags=re.MULTILINE)[1:]
     return [_kernel_lines(block.splitlines(), folder) for block in blocks]

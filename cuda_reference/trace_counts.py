@@ -145,7 +145,7 @@ def races(part):
 
 
 def _racing(keys, actor, kind):
-    """For every cell (by its keys) that is written and that two actors access, not both atomically: a pair of records."""
+    """A pair of records for every cell (by its keys) that is written and that two actors access, not both atomically."""
     _, cell = _number(*keys)
     order = np.lexsort((np.array([1, 0, 2])[kind], cell))  # a cell's plain writes first, its atomics last
     begins = np.flatnonzero(np.diff(cell[order], prepend=-1))

@@ -24,21 +24,8 @@ def conv1d(
     config: Config | None = None,
 ) -> Tensor:
     """tritonkernels.conv1d, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(
-        LIBRARY,
-        "conv1d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, dilation, groups
+    return call(LIBRARY, "conv1d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv3d(
@@ -56,21 +43,8 @@ def conv3d(
     config: Config | None = None,
 ) -> Tensor:
     """tritonkernels.conv3d, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(
-        LIBRARY,
-        "conv3d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, dilation, groups
+    return call(LIBRARY, "conv3d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv_transpose1d(
@@ -89,22 +63,8 @@ def conv_transpose1d(
     config: Config | None = None,
 ) -> Tensor:
     """tritonkernels.conv_transpose1d, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(
-        LIBRARY,
-        "conv_transpose1d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        groups=groups,
-        dilation=dilation,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, output_padding, groups, dilation
+    return call(LIBRARY, "conv_transpose1d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv_transpose2d(
@@ -123,19 +83,5 @@ def conv_transpose2d(
     config: Config | None = None,
 ) -> Tensor:
     """tritonkernels.conv_transpose2d, by the CUDA designs: arguments, result, error bound and errors are documented there."""
-    return call(
-        LIBRARY,
-        "conv_transpose2d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        groups=groups,
-        dilation=dilation,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, output_padding, groups, dilation
+    return call(LIBRARY, "conv_transpose2d", (input, weight, bias, *geometry), precision, out, design, config)

@@ -17,6 +17,7 @@ subpackages of the same name; `from tritonkernels.gemm import GEMM` still works.
 import importlib
 from typing import TYPE_CHECKING, Any, get_args
 
+from . import explanation
 from .annotations import Config, OperationName, ViewName
 from .choice import tuner
 from .conv2d import conv2d
@@ -94,7 +95,7 @@ def configs(
         for config in configs("gemm", a, b, design="tiled"):
             time(lambda: gemm(a, b, design="tiled", config=config))
     """
-    return LIBRARY.configs(op, *args, design=design, target=target, **kwargs)
+    return explanation.configs(LIBRARY, op, *args, design=design, target=target, **kwargs)
 
 
 def explain(
@@ -110,7 +111,7 @@ def explain(
     `target` names a GPU that need not be present ("h200", "RTX 4090", "sm_80"); None is the machine that the call would run
     on. Raises the same errors as the call.
     """
-    return LIBRARY.explain(op, *args, design=design, config=config, target=target, **kwargs)
+    return explanation.explain(LIBRARY, op, *args, design=design, config=config, target=target, **kwargs)
 
 
 def tune(op: OperationName | ViewName, *args: Any, budget: float = 60.0, **kwargs: Any) -> Report:

@@ -38,7 +38,7 @@ class Calibration:
 
     @staticmethod
     def parsed(values):
-        """From JSON; ValueError if it is none."""
+        """The Calibration of JSON values; ValueError if they are none."""
         found = checked(Calibration, values)
         for name, value in found.figures.items():
             if name not in (*RANGES, *PER_CYCLE):

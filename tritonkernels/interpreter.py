@@ -167,7 +167,7 @@ def _in_whole_chunks(descriptor):
 
 
 def _rounded_to_tf32(numbers):
-    """To nearest, ties away from zero, as language/dot.py does; infinities and NaN stay."""
+    """Numbers rounded to nearest, ties away from zero, as language/dot.py does; infinities and NaN stay."""
     bits = numbers.view(numpy.uint32)
     return numpy.where(numpy.isfinite(numbers), (bits + 0x1000) & 0xFFFFE000, bits).astype(numpy.uint32).view(numpy.float32)
 

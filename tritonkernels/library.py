@@ -14,22 +14,18 @@ from typing import Any
 import torch
 
 from . import native, numerics, validate
-from .analysis import roofline
-from .analysis.tile import tile_facts
 from .choice.choose import best, named_config, ranking
 from .choice.shipped import SHIPPED, ShippedTable
 from .choice.table import USER, UserTable
 from .design import Designs, as_dict, imported_later, name_of, no_transform
 from .errors import ConfigError, UnknownDesignError, UnsupportedError
 from .operation import Operation, Served
-from .operations.views import VIEWS, viewed
+from .operations.views import VIEWS
 from .plans import WATCH, Plans, key_of, on_device
-from .report import Report
 from .target import Target
 from .watch import Watch, apart
 
 KNOWN_CHOICES = 4096
-BEST = 10  # choices that explain shows
 
 
 @dataclass(eq=False)
@@ -107,7 +103,7 @@ class Library:
         without a design is of the first in the ranking that has it."""
         if config is not None:
             return self._with_config(problem, target, design, config)
-        if design is None and (tuned := self._tuned(problem, target)):
+        if design is None and (tuned := self.from_tables(problem, target)):
             return tuned[:2]
         key = problem, target, design
         found = self._choices.get(key)
@@ -173,7 +169,7 @@ class Library:
         willing, refusals = self._willing(problem, target, self.designs(problem.op))
         return [choice[:2] for choice in ranking(self.package, _unasked(willing), problem, target)], refusals
 
-    def _tuned(self, problem, target):
+    def from_tables(self, problem, target):
         """(design, config, by which table), the user's before the shipped one; None if the model decides, because the user's
         tuning found that best or because no table has what a call may get here."""
         for table, name in ((self.tuned, "tuned table"), (self.shipped, "shipped table")):
@@ -193,15 +189,6 @@ class Library:
                 legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
                 return next(((design, c) for c in legal if design.transform(entry.config) is None), None)
         return None
-
-    def _predicted(self, problem, target, chosen, config):
-        """What the model and the analysis say of a config, by name; empty without a GPU, and for a lesson."""
-        if not target.is_gpu or chosen.is_lesson:
-            return {}
-        found = (c for c in self.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
-        facts = tile_facts(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
-        choice = next(found)
-        return choice.estimate._asdict() | {"records": _records(choice)} | facts
 
     def call(self, operation, design, config, arguments, unplain=None):
         """run(operation.prepare(**arguments), design, config); a repeated call runs its plan instead.
@@ -267,73 +254,6 @@ class Library:
         chosen, config = self.choose(call.problem, self.target(call.result.device), design, config)
         problem, transform = chosen.as_rounded(call.problem), chosen.transform(as_dict(config))
         return numerics.judge(problem, call.result, *args, transform=transform, **kwargs)
-
-    def _prepared(self, op, args, kwargs, target):
-        """(the Call of a user's arguments, the Target: the one named, else that of the tensors' device)."""
-        op, args, kwargs = viewed(op, args, kwargs)
-        call = self.operation(op).prepare(*args, **kwargs)
-        if target is None:
-            self.runs_on(call.result)
-            target = self.target(call.result.device)
-        return call, Target.named(target) if isinstance(target, str) else target
-
-    def configs(self, op, *args, design=None, target=None, **kwargs) -> list[dict[str, Any]]:
-        """The legal configs of the design that `run` would use, or of the named one, as dicts; its default first."""
-        call, target = self._prepared(op, args, kwargs, target)
-        chosen, default = self.choose(call.problem, target, design)
-        found = [as_dict(config) for config in (default, *chosen.configs(call.problem, target))]
-        return [config for at, config in enumerate(found) if config not in found[:at]]
-
-    def explain(self, op, *args, design=None, config=None, target=None, **kwargs) -> Report:
-        """A Report of what `run` would do, without launching anything."""
-        call, target = self._prepared(op, args, kwargs, target)
-        problem = call.problem
-        asked = design is not None or config is not None
-        tuned = None if asked else self._tuned(problem, target)
-        chosen_by = "caller" if asked else tuned[2] if tuned else "model"
-        chosen, config = self.choose(problem, target, design, config)
-        parts = call.parts if call.result.numel() else ()  # an empty result launches nothing
-        launches = [launch for tensors in parts for launch in chosen.launches(problem, config, *tensors)]
-        predicted = self._predicted(problem, target, chosen, config)
-        ranked = [] if asked or not target.is_gpu else self.ranking(problem, target)[:BEST]
-        return Report(
-            library=self.package,
-            op=op,
-            design=chosen.name,
-            kind=chosen.kind,
-            summary=chosen.summary,
-            mirrors=chosen.mirrors,
-            config=as_dict(config),
-            chosen_by=chosen_by,
-            kernels=[launch.name for launch in launches],
-            grid=[launch.grid for launch in launches],
-            target=target.name,
-            **({"figures": target.origin} if target.measured else {}),
-            problem=problem.describe(),
-            precision=problem.precision,
-            flops=problem.flops,
-            bytes=problem.bytes,
-            intensity=problem.intensity,
-            limits=roofline.limits(problem, target),
-            **({"predicted": predicted} if predicted else {}),
-            **({"ranking": [_in_ranking(choice) for choice in ranked]} if ranked else {}),
-        )
-
-
-def _in_ranking(choice):
-    seconds, bound_by = choice.estimate.seconds, choice.estimate.bound_by
-    config = as_dict(choice.config)
-    return {
-        "seconds": seconds,
-        "bound_by": bound_by,
-        "records": _records(choice),
-        "design": choice.design.name,
-        "config": config,
-    }
-
-
-def _records(choice):
-    return "timed" if choice.timed else "never timed"
 
 
 def _are_unplain(tensors):

@@ -64,7 +64,7 @@ def holds(condition):
 
 @contextlib.contextmanager
 def _untraced():
-    """No trace of torch.jit, which warns of each tensor that is taken for a bool."""
+    """Suspends a trace of torch.jit, which warns of each tensor that is taken for a bool."""
     state = torch._C._get_tracing_state()
     torch._C._set_tracing_state(None)
     try:
@@ -121,7 +121,7 @@ def hashed_once(cls):
             return self._hash
 
     def state_without_hash(self):
-        """For another process, where it is another one."""
+        """The state without the hash, which differs in another process."""
         return {name: value for name, value in vars(self).items() if name != "_hash"}
 
     cls.__hash__, cls.__getstate__ = hash_once, state_without_hash
@@ -307,13 +307,13 @@ class Conv2dProblem(Problem):
 
     @property
     def flops(self):
-        """Also the gradients', which have the same products."""
+        """The operations of the convolution or of a gradient, which has the same products."""
         per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias
         return per_output * self.n * self.k * self.p * self.q
 
     @property
     def bytes(self):
-        """Also the gradients', which read two of the three tensors and write the third."""
+        """The bytes of the convolution or of a gradient: two of the three tensors are read, the third is written."""
         images = self.n * (self.c * self.h * self.w + self.k * self.p * self.q)
         return (images + self.k * (self.c // self.groups * self.r * self.s + self.has_bias)) * self.dtype.itemsize
 

@@ -89,7 +89,7 @@ def number(argument, value):
 
 
 def shown(value):
-    """Its text, also of an int that has too many digits for one."""
+    """The text of a value, even of an int with too many digits for Python to print."""
     try:
         return repr(value)
     except ValueError:

@@ -38,21 +38,8 @@ def conv1d(
 
     Source: torch's, which computes it as a convolution of images too.
     """
-    return call(
-        LIBRARY,
-        "conv1d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, dilation, groups
+    return call(LIBRARY, "conv1d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv3d(
@@ -87,21 +74,8 @@ def conv3d(
 
     Source: the views of patch embeddings in vision-language models.
     """
-    return call(
-        LIBRARY,
-        "conv3d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, dilation, groups
+    return call(LIBRARY, "conv3d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv_transpose1d(
@@ -133,22 +107,8 @@ def conv_transpose1d(
 
     Source: torch's, which computes it as one of images too.
     """
-    return call(
-        LIBRARY,
-        "conv_transpose1d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        groups=groups,
-        dilation=dilation,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, output_padding, groups, dilation
+    return call(LIBRARY, "conv_transpose1d", (input, weight, bias, *geometry), precision, out, design, config)
 
 
 def conv_transpose2d(
@@ -186,19 +146,5 @@ def conv_transpose2d(
 
     Source: Dumoulin and Visin, "A guide to convolution arithmetic for deep learning".
     """
-    return call(
-        LIBRARY,
-        "conv_transpose2d",
-        design,
-        config,
-        input=input,
-        weight=weight,
-        bias=bias,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        groups=groups,
-        dilation=dilation,
-        precision=precision,
-        out=out,
-    )
+    geometry = stride, padding, output_padding, groups, dilation
+    return call(LIBRARY, "conv_transpose2d", (input, weight, bias, *geometry), precision, out, design, config)

@@ -89,7 +89,7 @@ def refuses(problem, target):
 
 
 def splits_of(config, slices):
-    """As many as the config has, or fewer, so that none is empty."""
+    """The number of splits: the config's, or fewer, so that none is empty."""
     own = -(-slices // min(config["SPLITS"], slices))
     return -(-slices // own)
 

@@ -7,8 +7,7 @@ from tritonkernels.operations.conv2d.taps import are_across, every_tap, lie_alon
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
-from ..launch import Kernel, TensorMap, ceil_div, configs_of
-from ..matmul.persistent import resident
+from ..launch import Kernel, TensorMap, ceil_div, configs_of, resident
 from .parts.operands import TYPES, arguments
 from .parts.pixel_boxes import are_pixels, beyond_maps, map_of_inputs
 

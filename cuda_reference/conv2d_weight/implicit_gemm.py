@@ -55,7 +55,7 @@ def _by_cp_async(config):
 
 
 def positions(tile):
-    """At a time."""
+    """The positions that a block reads at a time."""
     return SLICE if "TM" in tile else THREADS
 
 

@@ -6,8 +6,8 @@ from tritonkernels.operations.gemm.split_counts import ALONE, SPLITS, groups_of,
 from tritonkernels.operations.gemm.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
-from .parts.configs import SEED, SMALL, count_tiles, each, in_order, tiles
+from ..launch import Kernel, ceil_div, in_order
+from .parts.configs import SEED, SMALL, count_tiles, each, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 from .parts.packed_rows import may_pack_rows
 

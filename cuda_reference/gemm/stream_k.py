@@ -7,8 +7,8 @@ from tritonkernels.operations.gemm.split_counts import ALONE, most_parts, one_by
 from tritonkernels.operations.gemm.work import last_adds
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
-from .parts.configs import SEED, SMALL, WIDE, count_tiles, in_order, tiles
+from ..launch import Kernel, ceil_div, in_order
+from .parts.configs import SEED, SMALL, WIDE, count_tiles, tiles
 from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
 from .parts.packed_rows import may_pack_rows
 
@@ -18,8 +18,8 @@ KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_v
 
 
 def configs(problem, target):
-    """As many BLOCKS as the GPU holds at a time, one an SM for tiles whose sums fill its registers; so few in the emulation
-    that blocks share tiles."""
+    """The tiles with as many BLOCKS as the GPU holds at a time, one an SM where sums fill its registers; in the emulation so
+    few that blocks share tiles."""
     slots = max(target.sms, 2)
     return [c | {"BLOCKS": slots * (1 if c["TM"] * c["TN"] > 64 else 2)} for c in in_order(SPACE, target)]
 

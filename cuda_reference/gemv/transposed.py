@@ -19,7 +19,7 @@ SINGLE = config_of(LANES=32, WARPS=8, UNROLL=UNROLL)  # for single elements, if 
 
 @functools.cache
 def space(a_dtype):
-    """No 1024 threads for int8: their partial sums would not fit in shared memory."""
+    """The configs for a type of A. int8 has none of 1024 threads, whose partial sums would not fit in shared memory."""
     shapes = ((8, 8), *(((8, 32),) if a_dtype.itemsize > 1 else ()), (32, 8), (256, 8))
     return configs_of("LANES WARPS UNROLL", *((lanes, warps, UNROLL) for lanes, warps in shapes))
 

@@ -5,9 +5,9 @@ import functools
 from tritonkernels.design import Design
 from tritonkernels.operations.matmul.work import of_tiles
 
-from ..launch import Kernel, ceil_div, configs_of
+from ..launch import Kernel, ceil_div, configs_of, in_order
 from . import persistent
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 from .parts.wgmma_tiles import legal
 from .persistent import SIZES, SLICE, packs_for_tma, prepared, variants
 

@@ -8,9 +8,9 @@ from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.operations.matmul.work import of_splits
 
 from ..common.align import k_major, without_idle_strides
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments, layouts
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 from .parts.splits import splits_of, workspace
 
 # Of two loops: cuda_cores.cuh. Tiles of 8 x 8 sums a thread go down to 64 x 64: 5 x 10 of them cover 320 x 611, 3 x 5 of 128 x
@@ -98,7 +98,7 @@ def _splits(problem, config):
 
 @functools.cache
 def _work(splits):
-    """With a config's tile in the analysis' terms."""
+    """The Work of a config, with its tile in the analysis' terms."""
 
     def tile(config):
         analysed = {"threads": _threads(config), "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}

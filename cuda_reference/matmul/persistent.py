@@ -5,14 +5,13 @@ import functools
 
 import torch
 
-from tritonkernels.choice.model import reached_by
 from tritonkernels.design import Design
 from tritonkernels.operations.gemm.split_counts import splits_that_fill
 from tritonkernels.operations.matmul.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
 from ..common.align import aligned, k_major
-from ..launch import Kernel, TensorMap, ceil_div
+from ..launch import Kernel, TensorMap, ceil_div, resident
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import tiles
@@ -44,16 +43,11 @@ def configs(problem, target):
 
 
 def _blocks(problem, config, target):
-    """As many as SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
+    """The blocks that the SMs hold, in whole clusters: the kernel's blocks_of_an_sm."""
     alone = promotes(problem) or problem.beta or problem.bias or problem.activation
     consumers, _, nbytes = taken(config)
     two = consumers == 1 and not alone and 2 * (nbytes + 1024) <= target.shared_per_sm
     return resident(target, config.get("CLUSTER", 1), 1 + two)
-
-
-def resident(target, cluster, of_an_sm=1):
-    """The blocks that a GPU holds in such clusters; without one three clusters."""
-    return of_an_sm * reached_by(target.sms, cluster) // cluster * cluster or 3 * cluster
 
 
 def refuses(problem, target):

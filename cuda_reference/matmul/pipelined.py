@@ -7,9 +7,9 @@ from tritonkernels.design import Design
 from tritonkernels.operations.matmul.work import of_tiles
 
 from ..common.align import CHUNK, in_pieces, k_major
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 
 # SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
 _NAMES = "BM BN SLICE WM WN STAGES GROUP"

@@ -7,9 +7,9 @@ from tritonkernels.operations.gemm.split_counts import split_counts
 from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.operations.matmul.work import of_planes
 
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 from .parts.split import TYPES, split
 from .parts.splits import splits_of, workspace
 from .pipelined import covers
@@ -77,7 +77,7 @@ def _launches(problem, config, a, b, c, bias, out):
 
 @functools.cache
 def _work(splits):
-    """With a config's tile in the analysis' terms."""
+    """The Work of a config, with its tile in the analysis' terms."""
 
     def tile(config):
         warps = config["BM"] // config["WM"] * (config["BN"] // config["WN"])

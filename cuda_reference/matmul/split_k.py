@@ -8,9 +8,9 @@ from tritonkernels.operations.gemm.split_counts import counts_for, split_counts
 from tritonkernels.operations.matmul.work import of_splits
 
 from ..common.align import in_pieces, in_whole_pieces
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments, layouts, mma_types
-from .parts.space import in_order, tiles
+from .parts.space import tiles
 from .parts.splits import splits_of, workspace
 from .pipelined import FP64, THIN, block_tile, ends, legal, packs, refuses, shared_bytes, turns
 

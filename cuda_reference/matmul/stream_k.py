@@ -8,8 +8,7 @@ from tritonkernels.design import Design
 from tritonkernels.operations.matmul.work import of_streams
 from tritonkernels.workspace import counters, partial_sums
 
-from ..launch import Kernel, ceil_div
-from .parts.space import in_order
+from ..launch import Kernel, ceil_div, in_order, resident
 from .parts.wgmma_tiles import DEEP, IN_CLUSTERS, LARGE, SMALL, legal, sums
 from .persistent import (
     CASES,
@@ -21,7 +20,6 @@ from .persistent import (
     packs,
     prepared,
     refuses,
-    resident,
     takes_one_across_k,
     tiles_of_clusters,
     variants,

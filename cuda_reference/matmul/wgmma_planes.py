@@ -3,9 +3,8 @@
 from tritonkernels.design import Design
 from tritonkernels.operations.matmul.work import of_streams
 
-from ..launch import Kernel, configs_of
+from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments, layouts
-from .parts.space import in_order
 from .persistent import SLICE, operand_map
 from .pipelined import packed
 from .stream_k import blocks_that_share, in_runs, shared_tiles
@@ -28,7 +27,7 @@ def _shared_bytes(config):
 
 
 def _blocks(config, target):
-    """As many as SMs hold: the kernel's PlaneRegisters::BLOCKS."""
+    """The blocks that the SMs hold: the kernel's PlaneRegisters::BLOCKS."""
     return (2 if (config["BM"], config["BN"]) == (64, 64) else 1) * target.sms or 3
 
 

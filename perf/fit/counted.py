@@ -41,7 +41,7 @@ class Counted(NamedTuple):
         return name, *together, *itertools.chain(*efficiency.classes(self.problem))
 
     def contender(self, sustained):
-        """As a Contender; `sustained` is the model's of its key."""
+        """The run as a Contender; `sustained` is the model's of its key."""
         of_config, _ = sustained.of_config(self.config, efficiency.layouts_of(self.problem))
         of_problem, after = sustained.of_problem(self.problem)
         return Contender(self.run.design, self.config, self.works, sustained, (of_config * of_problem, after))

@@ -70,7 +70,7 @@ def _factors(runs, samples, found):
 
 
 def _kept(factors):
-    """As they are written: a config's factor also if it is 1, or else it would be one without records."""
+    """The factors that are written. A config's is written even if it is 1, or it would count as one without records."""
     return {name: _short(value) for name, value in factors.items() if name.startswith("config") or abs(value - 1) >= NEGLIGIBLE}
 
 
@@ -130,7 +130,7 @@ def _lines(values):
 
 
 def line(value):
-    """As compact JSON."""
+    """The value as compact JSON."""
     return json.dumps(value, separators=(",", ":"))
 
 

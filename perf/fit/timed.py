@@ -68,7 +68,10 @@ def of_architecture(arch):
 
 
 def of_gpu(gpu, paths=None):
-    """From the GPU's records, or the files that are named. Nothing is fitted to records of classes, which judge speed."""
+    """What was timed, by the GPU's records or the files that are named.
+
+    Nothing is fitted to records of classes, which judge speed.
+    """
     folder = RESULTS / gpu
     paths = paths or [*sweep_records.files(folder), *measured.files(folder)]
     found, environments = [], []

@@ -311,7 +311,7 @@ def _last_output(log):
 
 @contextmanager
 def _ended_by_sigterm():
-    """Also on SIGTERM, running programs are ended and the outcome is written."""
+    """Makes SIGTERM an exit, so that running programs are ended and the outcome is written."""
 
     def end(number, frame):
         sys.exit(f"ended by {signal.Signals(number).name}")

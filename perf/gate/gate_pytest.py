@@ -95,7 +95,7 @@ def _is_a_build(command):
 
 
 def _is_of_cuda_alone(item):
-    """By its file's name, or by a parameter: the package, its library, or what is named after it."""
+    """Whether a test is of CUDA alone, by its file's name or a parameter: the package, its library, or their namesake."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     packages = [getattr(value, "package", getattr(value, "__name__", None)) for value in parameters]
     return item.path.stem.endswith("_cuda") or "cuda_reference" in [*packages, *re.split(r"\W+", item.name)]

@@ -28,8 +28,8 @@ EXPECTED = {"build": 60, "calls": 45, "memcheck": 60, "large": 60, "tests": 220,
 
 
 def names(package=None, quick=False):
-    """In order: what builds kernels for the others first. `package`: without what only cuda_reference takes part in. `quick`:
-    of fewer tests."""
+    """The steps in order, those that build kernels for others first. `package`: without what only cuda_reference takes part
+    in. `quick`: with fewer tests."""
     shares = QUICK_SHARES if quick else SHARES
     tests = [f"tests-{family}-{i}of{count}" for family, count in shares.items() for i in range(1, count + 1)]
     every = [*(f"{check}-{family}" for check in BY_FAMILY for family in FAMILIES), *tests, *WHOLE]

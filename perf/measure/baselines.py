@@ -123,7 +123,7 @@ def _filters_in(layout, weight):
 
 
 def conv2d_in_the_other_layout(input, weight, bias=None, *, precision=None, out, **options):
-    """In channels_last where the operands are NCHW, and the other way round; the call converts the image and the result."""
+    """conv2d in channels_last where the operands are NCHW, and vice versa; the call converts the image and the result."""
     own, other = _layouts(input)
     result = torch.conv2d(input.contiguous(memory_format=other), _filters_in(other, weight), bias, **options)
     return result.contiguous(memory_format=own)
@@ -209,7 +209,7 @@ def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out
 
 
 def addmm_and_activation(a, b, *, bias=None, activation=None, beta=None, c=None, out, **others):
-    """As torch.nn.Linear and an activation after it: the sum is rounded to the result's type between the two."""
+    """A torch.nn.Linear and an activation after it: the sum is rounded to the result's type between the two."""
     if activation not in _IN_PLACE or bias is None or beta_of(beta, c):
         raise UnsupportedError("torch.addmm and an activation after it are a sum with a bias, then GELU or SiLU")
     return _IN_PLACE[activation](addmm(a, b, bias=bias, out=out, **others))

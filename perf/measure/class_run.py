@@ -77,7 +77,7 @@ def main(options):
 
 
 class Run:
-    """`rows` are those of the cases, of which `kept` were in the file; `others` is what else is there. `left` are the cases
+    """`rows` are the cases' own, and `kept` of them were in the file; `others` is what else is there. `left` are the cases
     that are to run, `gpu_only` is how many cannot without a GPU."""
 
     def __init__(self, cases, seed, packages, commit=None, path=None):

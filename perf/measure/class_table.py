@@ -190,7 +190,7 @@ def show(results, quiet=False):
 
 
 def _show_table(results):
-    """After the slowest cases, so that it is what a terminal shows at the end."""
+    """Shows the table after the slowest cases, so that a terminal ends with it."""
     for result in results:
         for package in (name for name in result.packages if result.packages[name].cases):
             print(f"\n{result.class_.name}, {PACKAGES[package]}, against {result.class_.against}:")

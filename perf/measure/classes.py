@@ -102,7 +102,7 @@ def _fused(pick):
 
 
 def _fp8(pick):
-    """With a scale for each operand, which torch asks for; half of them with the fast sums of tensor cores."""
+    """A product in fp8 with a scale for each operand, which torch asks for; half of them with the fast sums of tensor cores."""
     m, n, k = lu(pick, 200, 8000, 16), lu(pick, 800, 8000, 16), lu(pick, 800, 8000, 16)
     sums = pick.choice(({}, {"accumulate": "fast"}))
     return cases.matmul(m, n, k, E4M3, *NT, out_dtype=BF16, named=cases.scales(), **sums)

@@ -350,7 +350,7 @@ def _stale(entry, entries, first, computed):
 
 
 def _first_of_torch(entries):
-    """Its index, or None."""
+    """The index of the first entry of torch, or None."""
     return next((i for i, entry in enumerate(entries) if entry.record.implementation == "torch"), None)
 
 

@@ -147,7 +147,7 @@ def _megabytes(count):
 
 
 def run(suite, wanted):
-    """In a process under ncu: each call twice, of which the second is counted."""
+    """Makes each call twice, in a process under ncu, which counts the second."""
     device, known = contenders.device(), {(case.op, case.name): case for case in SUITES[suite]}
     for implementation, op, name, design, config in wanted:
         args, kwargs = known[op, name].arguments(0, device, drawn_on=device)

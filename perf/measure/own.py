@@ -22,7 +22,7 @@ class Function(NamedTuple):
 
 
 def _into(call, *args, out, **kwargs):
-    """Without `out`: the result is a tensor of the function's own."""
+    """Calls a function that takes no `out`: the result is a tensor of its own."""
     return call(*args, **kwargs)
 
 

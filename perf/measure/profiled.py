@@ -7,7 +7,7 @@ NO_WORK = ("Context Sync",)
 
 
 def kernels(call):
-    """In the order of their starts; copies and fills are among them."""
+    """The kernels of a call in the order of their starts, copies and fills included."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         call()
         torch.cuda.synchronize()

@@ -7,7 +7,7 @@ MARGIN = 40  # how many lines of a failed step's log to show
 
 
 def write(out, steps, outcomes):
-    """Made from the files in the folder. Steps without an outcome have not run yet."""
+    """Writes the summary from the files in the folder. Steps without an outcome have not run yet."""
     known = {o.name: o for o in outcomes}
     parts = ["# Campaign", table.markdown(["step", "status", "seconds", "note"], [_line(s, known) for s in steps])]
     for step in steps:

@@ -22,7 +22,7 @@ def number(text):
 
 
 def words(config):
-    """As number() reads it."""
+    """The config in the form that number() reads."""
     return " ".join(f"{name}={value}" for name, value in config.items() if name != "num_ctas")
 
 

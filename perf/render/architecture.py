@@ -14,6 +14,7 @@ BOXES = {
     "tritonkernels.gemm.parts.tile": "gemm/parts/tile.py",
     "tritonkernels.language.structs": "language/structs.py",
     "tritonkernels.launch": "launch.py: TritonLaunch",
+    "tritonkernels.torch_ops.operator": "torch_ops/operator.py: what torch sees",
     "tritonkernels.library": "library.py: the path of a call",
     "tritonkernels.plans": "plans.py: repeated calls",
     "tritonkernels.watch": "watch.py",

@@ -23,7 +23,7 @@ def markdown():
 
 
 def _section(operation):
-    """Its own designs as a table, then a sentence for each operation whose designs it has too."""
+    """The operation's own designs as a table, then a sentence for each operation whose designs it has too."""
     if operation.own:
         yield table.markdown(*_rows(operation))
     for reduction in operation.reductions:

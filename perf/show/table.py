@@ -93,5 +93,5 @@ def us(ms):
 
 
 def three_digits(x):
-    """At least three."""
+    """A number with at least three digits."""
     return f"{x:.0f}" if x >= 99.95 else f"{x:.1f}" if x >= 9.995 else f"{x:.2f}"

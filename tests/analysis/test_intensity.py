@@ -1,12 +1,11 @@
-"""Intensity, latency and the roofline, checked with the figures of the GEMM seed."""
+"""Intensity and the roofline, checked with the figures of the GEMM seed."""
 
 import pytest
 import torch
 
-from tritonkernels.analysis.intensity import best_split, intensity, operand_loads, required_bandwidth
-from tritonkernels.analysis.latency import bytes_in_flight, hidden_cycles
+from tritonkernels.analysis.intensity import intensity, required_bandwidth
 from tritonkernels.analysis.occupancy import SCHEDULERS, occupancy
-from tritonkernels.analysis.roofline import attainable, limits, slowest
+from tritonkernels.analysis.roofline import limits, slowest
 from tritonkernels.problem import GemmProblem
 from tritonkernels.target import Target
 
@@ -21,8 +20,6 @@ def gemm(m, n, k, dtype=torch.float32, precision="ieee"):
 def test_a_naive_warp_is_bound_by_l2():
     naive = intensity(1, 32)
     assert naive == 64 / 132 and round(naive, 2) == 0.48
-    # the seed goes on with the rounded figure
-    assert attainable(0.48, TITAN_V.peaks["ieee"], TITAN_V.l2_bandwidth) == pytest.approx(0.912e12)
 
 
 def test_block_tiles_and_the_bandwidth_they_need():
@@ -32,28 +29,9 @@ def test_block_tiles_and_the_bandwidth_they_need():
     assert required_bandwidth(RTX_2080.peaks["ieee"], intensity(64, 64)) == 631.25e9
 
 
-def test_registers_turn_2_tm_tn_loads_into_tm_plus_tn():
-    assert operand_loads(8, 8) == 16 and operand_loads(2, 6) == 8
-
-
-def test_a_warp_s_lanes_split_best_4_by_8():
-    rows, cols = best_split(8, 8)
-    assert (rows, cols) == (4, 8) and (8 * rows, 8 * cols) == (32, 64) and operand_loads(32, 64) == 96
-    assert best_split(16, 4) == (2, 16)  # a tall thread tile wants a wide grid
-    assert best_split(4, 4, lanes=1) == (1, 1)
-
-
-def test_latency_and_the_two_parallelisms():
-    assert bytes_in_flight(4.3e12, 600e-9) == pytest.approx(2.58e6)
-
+def test_128_registers_a_thread_leave_4_warps_a_scheduler():
     half = occupancy(RTX_2080, threads=256, registers=128)
-    warps = half.warps / SCHEDULERS
-    assert half.fraction == 0.5 and warps == 4 and hidden_cycles(warps) == 4
-    assert hidden_cycles(warps, ilp=64) == 256
-
-
-def test_the_roofline_bends_at_the_ridge():
-    assert [attainable(intensity, peak=10.0, bandwidth=2.0) for intensity in (0, 1, 5, 6)] == [0, 2, 10, 10]
+    assert half.fraction == 0.5 and half.warps / SCHEDULERS == 4
 
 
 @pytest.mark.parametrize("size, bound", ((16, "memory"), (4096, "compute")))

@@ -21,7 +21,7 @@ from tritonkernels.target import Target
 
 def chosen(library, problem, target=H200):
     """The numbers of the config that a call gets, and from where."""
-    tuned = library._tuned(problem, target)
+    tuned = library.from_tables(problem, target)
     design, config = library.choose(problem, target)
     assert tuned is None or (design.name, as_dict(config)) == (tuned[0].name, as_dict(tuned[1]))
     return (design.name, as_dict(config)), tuned and tuned[2]

@@ -109,7 +109,7 @@ def test_an_entry_steers_the_choice(library, op, file, fresh):
         design, config = library.choose(problem, H200)
         assert (design.name, as_dict(config)) == (stored.design, stored.config)
         other = library.choose(problem, Target.named("a100"))
-        assert library._tuned(problem, Target.named("a100")) is None and other
+        assert library.from_tables(problem, Target.named("a100")) is None and other
 
 
 @pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
@@ -137,7 +137,7 @@ def test_an_entry_that_is_not_legal_is_a_miss(library, file, fresh):
     for wrong in ({"design": "gone"}, {"config": {}}, {"config": {"BM": 7}}, {"config": as_dict(found[-1][1]) | {"more": 1}}):
         library.tuned.store(entry(library, problem, found[-1], **wrong))
         assert library.choose(problem, H200)[0].name == found[0][0].name
-        assert library._tuned(problem, H200) is None
+        assert library.from_tables(problem, H200) is None
 
 
 @both
@@ -155,10 +155,10 @@ def test_a_design_that_refuses_is_a_miss(library, file, fresh, monkeypatch):
     problem = small("matmul", torch.float16)
     design, config = library.candidates(problem, H200)[0][-1]
     library.tuned.store(entry(library, problem, (design, config)))
-    assert library._tuned(problem, H200)[0] is design
+    assert library.from_tables(problem, H200)[0] is design
     refusing = dataclasses.replace(design, refuses=lambda problem, target: "it asks for more")
     monkeypatch.setattr(library, "designs", lambda op: (refusing,))
-    assert library._tuned(problem, H200) is None
+    assert library.from_tables(problem, H200) is None
 
 
 @both
@@ -167,13 +167,13 @@ def test_an_entry_of_another_version_is_a_miss_with_one_line(library, file, fres
     found, _ = library.candidates(problem, H200)
     UserTable().store(entry(library, problem, found[-1], compiler="of old 1.2"))
     for _ in range(3):
-        assert library._tuned(problem, H200) is None
+        assert library.from_tables(problem, H200) is None
     (line,) = said()
     assert "of old 1.2" in line and library.compiler() in line and "\n" not in line
     assert f'{library.package}.tune("gemm", ...)' in line
     assert "tritonkernels tune gemm --shapes FILE (in a checkout: python -m perf tune)" in line
     library.tuned.store(entry(library, problem, found[-1]))
-    assert library._tuned(problem, H200) and len(json.loads(file.read_text())["entries"]) == 2
+    assert library.from_tables(problem, H200) and len(json.loads(file.read_text())["entries"]) == 2
     assert library.compiler().split()[0] in ("Triton", "CUDA")
 
 
@@ -245,7 +245,7 @@ def test_an_unusable_file_is_refused_with_one_warning_and_calls_go_on(what, file
 def test_a_usable_file_is_used(file, fresh, said):
     """So that the test above is one of what it changes."""
     write_then(lambda path: None)(file)
-    assert LIBRARIES[0]._tuned(small("gemm"), H200) and not said()
+    assert LIBRARIES[0].from_tables(small("gemm"), H200) and not said()
 
 
 def test_the_ordinary_place_is_the_private_cache_folder(tmp_path, monkeypatch, fresh, said):
@@ -253,7 +253,7 @@ def test_the_ordinary_place_is_the_private_cache_folder(tmp_path, monkeypatch, f
     monkeypatch.setenv("TRITONKERNELS_CACHE", str(tmp_path / "cache"))
     library, problem = LIBRARIES[0], small("gemm")
     found, _ = library.candidates(problem, H200)
-    assert library._tuned(problem, H200) is None and not (tmp_path / "cache").exists(), "to choose makes no folder"
+    assert library.from_tables(problem, H200) is None and not (tmp_path / "cache").exists(), "to choose makes no folder"
     umask = os.umask(0)
     try:
         library.tuned.store(entry(library, problem, found[-1]))
@@ -262,7 +262,7 @@ def test_the_ordinary_place_is_the_private_cache_folder(tmp_path, monkeypatch, f
     modes = {p.name: p.stat().st_mode & 0o777 for p in (tmp_path / "cache", *(tmp_path / "cache").iterdir())}
     assert {name: mode for name, mode in modes.items() if not name.endswith(".lock")} == {"cache": 0o700, "tuning.json": 0o600}
     fresh()
-    assert library._tuned(problem, H200)
+    assert library.from_tables(problem, H200)
     (tmp_path / "cache").chmod(0o777)
     with pytest.raises(TuningError, match=r"writable for others\. Set TRITONKERNELS_CACHE to a folder of your own"):
         library.tuned.store(entry(library, problem, found[-1]))
@@ -287,7 +287,7 @@ def test_no_home_is_no_table(monkeypatch, fresh, said):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(pathlib.Path, "home", no_home)
-    assert LIBRARIES[0]._tuned(small("gemm"), H200) is None and not said()
+    assert LIBRARIES[0].from_tables(small("gemm"), H200) is None and not said()
     with pytest.raises(TuningError, match=r"home directory.*Set TRITONKERNELS_CACHE"):
         LIBRARIES[0].tuned.path()
 
@@ -296,10 +296,10 @@ def test_off(file, monkeypatch, fresh):
     library, problem = LIBRARIES[0], small("gemm")
     best = entry(library, problem, library.candidates(problem, H200)[0][-1])
     library.tuned.store(best)
-    assert library._tuned(problem, H200)
+    assert library.from_tables(problem, H200)
     fresh()
     monkeypatch.setenv("TRITONKERNELS_TUNING", " OFF ")
-    assert library._tuned(problem, H200) is None
+    assert library.from_tables(problem, H200) is None
     with pytest.raises(TuningError, match="TRITONKERNELS_TUNING is off"):
         library.tuned.store(best)
 
@@ -350,9 +350,9 @@ def test_only_the_first_choice_touches_a_file(file, fresh, monkeypatch):
         real = getattr(module, name)
         noted = functools.partial(lambda real, *args, **kwargs: touched.append(args[0]) or real(*args, **kwargs), real)
         monkeypatch.setattr(module, name, noted)
-    assert library._tuned(problem, H200) and file in touched
+    assert library.from_tables(problem, H200) and file in touched
     touched.clear()
     file.unlink()
     for m in (16, 17, 500):
         library.choose(dataclasses.replace(problem, m=m), H200)
-    assert library._tuned(problem, H200) and not touched
+    assert library.from_tables(problem, H200) and not touched

@@ -24,7 +24,6 @@ from tritonkernels.target import Target
 H200 = Target.named("h200")
 PACKAGES = {library.package: library for library in (cuda_reference.launch.LIBRARY, tritonkernels.launch.LIBRARY)}
 SPLIT_K, STREAM_K = (("cuda_reference", "split_k"), ("tritonkernels", "split_k")), ("cuda_reference", "stream_k")
-EMULATED = Target.named("simt")
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 

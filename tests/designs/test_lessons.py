@@ -29,7 +29,7 @@ from tests.harness import (
     short,
     taken,
 )
-from tritonkernels import OPS
+from tritonkernels import OPS, explanation
 from tritonkernels.choice.table import Entry
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnsupportedError
@@ -255,9 +255,9 @@ def test_a_lesson_is_used_by_name_only(library, op, design):
 def test_explain_says_that_it_is_one_and_predicts_nothing(library, op, design):
     dtype, options = taken(library, op, design)
     tensors = built(SMALL[op], lambda *shape: torch.empty(shape, dtype=dtype, device="meta"))
-    report = library.explain(op, *tensors, design=design, target="h200", **options)
+    report = explanation.explain(library, op, *tensors, design=design, target="h200", **options)
     assert report["kind"] == "lesson" and "predicted" not in report and report["kernels"]
-    assert library.explain(op, *tensors, target="h200", **options)["kind"] == "contender"
+    assert explanation.explain(library, op, *tensors, target="h200", **options)["kind"] == "contender"
 
 
 @pytest.mark.parametrize(

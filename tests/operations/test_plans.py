@@ -1,5 +1,6 @@
 """Repeated calls: different calls have different keys; a plan gives the same bits and launches what Triton launches."""
 
+import itertools
 import json
 import threading
 from pathlib import Path
@@ -233,6 +234,19 @@ def test_large_operands_are_not_copied(repeated, monkeypatch):
     for x in (a[1], a[1], a[1], torch.randn(40), torch.randn(40)):
         assert torch.equal(cuda_reference.gemv(a, x, design="vectorized"), whole_way(a, x, design="vectorized"))
     assert repeated == [True]
+
+
+@pytest.mark.parametrize("one, other", itertools.combinations(range(4), 2))
+def test_any_two_operands_may_overlap(one, other):
+    """By one element. There is a plan of copies, and none where they are not copied."""
+    memory = torch.arange(100.0)
+    tensors = [memory[20 * i :][:10] for i in range(4)]
+    assert watch.Watch(tensors).disjoint
+    tensors[other] = tensors[one][9:]
+    assert not watch.Watch(tensors).disjoint
+    copied = watch.apart({str(i): t for i, t in enumerate(tensors)} | {"out": None})
+    assert watch.Watch([copied[str(i)] for i in range(4)]).disjoint
+    assert all(torch.equal(t, copied[str(i)]) for i, t in enumerate(tensors))
 
 
 def test_an_out_that_overlaps_is_an_error_every_time(repeated):

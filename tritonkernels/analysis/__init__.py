@@ -2,7 +2,6 @@
 one takes is predicted by the model of time alone (choice/model.py), which asks some of these functions.
 
 intensity   FLOP per byte of a thread, warp or block tile, and the bandwidth that a rate needs
-latency     Little's law; instruction- against thread-level parallelism
 occupancy   how many blocks an SM holds, and what stops the next one
 waves       whole and partial waves of blocks, and the waste of the last one
 order       the orders in which blocks compute the tiles of C

@@ -5,25 +5,14 @@ warp (WM x WN) from shared memory, a block (BM x BN) from L2. The tile's depth c
 """
 
 
-def operand_loads(rows, cols):
-    """Operands read per k by the owner of a rows x cols tile: each row of A and each column of B once."""
-    return rows + cols
-
-
 def intensity(rows, cols, itemsize=4):
     """FLOP per byte: 2 rows cols / (itemsize (rows + cols)).
 
     In FP32 BM BN / (2 (BM + BN)): 16 at 64 x 64, 32 at 128 x 128. A warp of the naive kernel owns 1 x 32: 64 / 132 = 0.48.
     """
-    return 2 * rows * cols / (itemsize * operand_loads(rows, cols))
+    return 2 * rows * cols / (itemsize * (rows + cols))
 
 
 def required_bandwidth(rate, flop_per_byte):
     """Bytes per second that `rate` FLOP/s need at that intensity: 10.1 TFLOP/s at 16 FLOP per byte need 631.25 GB/s."""
     return rate / flop_per_byte
-
-
-def best_split(tm, tn, lanes=32):
-    """(rows, cols) of the grid of TM x TN thread tiles whose warp tile reads least, WM + WN per k: 4 x 8 for square ones."""
-    splits = [(rows, lanes // rows) for rows in range(1, lanes + 1) if lanes % rows == 0]
-    return min(splits, key=lambda split: operand_loads(split[0] * tm, split[1] * tn))

@@ -16,7 +16,7 @@ def grouped(tiles_m, tiles_n, group_m):
 
 
 def z_order(tiles_m, tiles_n):
-    """By interleaved bits of row and column (Morton order): every aligned run of 4**i blocks is a square."""
+    """Tiles by interleaved bits of row and column (Morton order): every aligned run of 4**i blocks is a square."""
     return iter(sorted(row_major(tiles_m, tiles_n), key=lambda tile: 2 * _spread(tile[0]) + _spread(tile[1])))
 
 

@@ -1,11 +1,6 @@
 """The roofline (Williams, Waterman, Patterson 2009): a kernel is limited by the peak, and by the bandwidth of its bytes."""
 
 
-def attainable(intensity, peak, bandwidth):
-    """min(peak, intensity * bandwidth), FLOP/s: 0.48 FLOP per byte from an L2 of 1.9 TB/s allow 0.912 TFLOP/s."""
-    return min(peak, intensity * bandwidth)
-
-
 def slowest(seconds):
     """The name of the largest of the known times (name -> seconds or None), None where none is known."""
     known = {name: time for name, time in seconds.items() if time is not None}

@@ -143,7 +143,7 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """At 128 x 128, 2 to 4 stages are 32 to 64 KB. Two warps have no registers for 64-bit offsets."""
+    """The configs that fit. At 128 x 128, 2 to 4 stages are 32 to 64 KB. Two warps have no registers for 64-bit offsets."""
     return [config for config in CONFIGS if config.num_warps > 2 or not problem.wide]
 
 

@@ -78,7 +78,7 @@ def _transposed_kernel(
 
 
 def configs(problem, target):
-    """As many splits as fill the GPU, half and twice as many, 1 and 4. The interpreter pays by the operation: large tiles.
+    """Splits that fill the GPU, half and twice as many, 1 and 4. The interpreter pays by the operation: large tiles.
 
     Half the threads with twice the loads each do as much with fewer partial sums, but for a tile that has an SM to itself.
     """
@@ -97,7 +97,7 @@ def configs(problem, target):
 
 
 def _config(problem, target, lanes, depth, unroll, splits):
-    """With registers for the loads in flight, and for BLOCKS_AT_ONCE where these are few."""
+    """A config with registers for the loads in flight, and for BLOCKS_AT_ONCE where these are few."""
     numbers = {"LANES": lanes, "DEPTH": depth, "UNROLL": unroll, "SPLITS": splits, "STREAMS": streams(problem, target)}
     registers = REGISTERS if unroll > UNROLL else REGISTERS // 2
     return config_of(numbers, num_warps=max(1, lanes * depth // target.warp_size), num_stages=1, maxnreg=registers)

@@ -147,7 +147,7 @@ def _patch(channels, itemsize):
 
 
 def _programs(images, channels, plane, dense, itemsize):
-    """No patch has pixels of two images if they are dense."""
+    """The number of programs. No patch has pixels of two images if they are dense."""
     pixels, across = _patch(channels, itemsize)
     along = images * ceil_div(plane, pixels) if dense else ceil_div(images * plane, pixels)
     return along * ceil_div(padded(channels, itemsize), across)

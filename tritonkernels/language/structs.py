@@ -44,7 +44,7 @@ class Matrices(NamedTuple):
 
 @operand
 class Images(NamedTuple):
-    """Also for a convolution's result and its gradient, where c, h and w are channels and positions."""
+    """Images, or a convolution's result or its gradient, where c, h and w are channels and positions."""
 
     ptr: Any
     n: Any

@@ -16,7 +16,7 @@ def span(start, LENGTH: tl.constexpr, WIDE: tl.constexpr):
 
 
 def multiple_of(number):
-    """Which power of two, up to 8, divides a stride or size; 1 where Triton sees it itself, which looks for multiples of 16."""
+    """The power of two, up to 8, that divides a stride or size; 1 for multiples of 16, which Triton finds by itself."""
     return 1 if number % 16 == 0 else math.gcd(number, 8)
 
 

@@ -193,7 +193,7 @@ def _loads_first(problem, numbers):
 
 
 def candidates(problem, target):
-    """All tiles without splits. SWAPPED ones are those of other shapes, or that spare a copy."""
+    """All tiles without splits. SWAPPED tiles are listed where they have another shape, or where swapping saves a copy."""
     for config, is_twice in _tiles(problem.dtype.itemsize, target):
         if not is_twice or _loads_first(problem, config.kwargs):
             yield config

@@ -83,7 +83,7 @@ def load():
 
 
 def _built(name, command):
-    """As cache.find, after one of the processes that want it, such as the ranks of a node, has built it."""
+    """The module as cache.find gives it. One of the processes that want it, such as the ranks of a node, builds it."""
     with cache.locked(name, TIMEOUT):
         if (built := cache.find(name, ".so")) is not None:
             return built

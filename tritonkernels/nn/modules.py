@@ -20,7 +20,7 @@ Own = TypeVar("Own", bound="OwnModule")
 
 
 class OwnModule(torch.nn.Module):
-    """Before a class of torch.nn: its forward is `function` of what `arguments` says.
+    """A base in front of a class of torch.nn, with a forward that calls `function` with what `arguments` says.
 
     precision  of float32 weights, of the function's; None is its default, "ieee". Weights of other types have one. Under
                autocast None is lowered as torch's own; a module with a precision stays in float32

@@ -111,7 +111,7 @@ def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, ac
 
 
 def _scaled(product, a, b, scale_a, scale_b):
-    """By (..., M, 1) and (..., 1, N), of a product whose vectors count as matrices."""
+    """The product times scales (..., M, 1) and (..., 1, N); a vector counts as a matrix."""
     if scale_a is None and scale_b is None:
         return product
     vectors = [dim for dim, t in ((-2, a), (-1, b)) if t.ndim == 1]

@@ -34,19 +34,20 @@ class View(NamedTuple):
     words: Mapping[str, str]
 
 
-def call(library, name, design, config, **arguments):
-    """The user function `name` of the library's package."""
-    traced = [arguments[n] for n in ("input", "weight", "bias") if not isinstance(arguments[n], (torch.Tensor, NoneType))]
+def call(library, name, given, precision, out, design, config):
+    """The user function `name` of the library's package; `given` are its first arguments, up to the keywords."""
+    traced = [operand for operand in given[:3] if not isinstance(operand, (torch.Tensor, NoneType))]
     if has_torch_function(traced):  # torch.fx's, of which no sizes are known
         function = getattr(sys.modules[library.package], name)
-        return handle_torch_function(function, traced, **arguments, design=design, config=config)
+        options = {"precision": precision, "out": out, "design": design, "config": config}
+        return handle_torch_function(function, traced, *given, **options)
     view = VIEWS[name]
-    given, restored = view.given(**arguments)
+    given, restored = view.given(*given, precision=precision, out=out)
     try:
         result = library.operators[view.operation](design, config, **given)
     except ArgumentError as error:
         raise error.reworded(view.words) from None
-    return restored(result) if arguments["out"] is None else arguments["out"]
+    return restored(result) if out is None else out
 
 
 def viewed(op, args, kwargs):

@@ -155,7 +155,7 @@ class Operator:
         return "torch" if torch.compiler.is_compiling() else self.rules.switch()
 
     def _refuse_gradients(self, arguments, out):
-        """Into an `out` nothing is recorded: gradients would be dropped without a word."""
+        """Raises if a gradient is asked for through `out`, where torch records nothing and would drop it silently."""
         for name, value in {**arguments, "out": out}.items():
             if not isinstance(value, torch.Tensor):
                 continue

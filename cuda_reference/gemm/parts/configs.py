@@ -26,8 +26,3 @@ def count_tiles(problem, config):
     """How many tiles of BM x BN cover C."""
     down, across = tile_grid(problem, config)
     return down * across
-
-
-def in_order(space, target):
-    """The space; in the emulation, where each built kernel takes time, backwards: the smallest tile first."""
-    return space if target.is_gpu else space[::-1]

@@ -4,8 +4,8 @@ from tritonkernels.design import Design
 from tritonkernels.operations.gemm.float32_only import float32_only
 from tritonkernels.operations.gemm.work import of_tiles
 
-from ...launch import Kernel, ceil_div, holds
-from .configs import count_tiles, in_order, tile_grid
+from ...launch import Kernel, ceil_div, holds, in_order
+from .configs import count_tiles, tile_grid
 
 
 def one_tile_a_block(space, kernel, refuses=float32_only, shared_bytes=lambda config: 0):

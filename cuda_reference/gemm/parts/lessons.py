@@ -4,8 +4,8 @@ import torch
 
 from tritonkernels.lesson import lesson
 
-from ...launch import Kernel
-from .configs import SEED, SMALL, count_tiles, in_order, tiles
+from ...launch import Kernel, in_order
+from .configs import SEED, SMALL, count_tiles, tiles
 from .launches import arguments, threads, with_vector
 
 FLOAT32 = ((torch.float32, torch.float32),)  # (of the operands, of the result)

@@ -1,9 +1,6 @@
 """What the config spaces share."""
 
-from ...gemm.parts.configs import in_order
 from ...launch import ceil_div
-
-__all__ = ["in_order", "tiles"]
 
 
 def tiles(problem, rows, cols):

@@ -18,8 +18,7 @@ import numpy
 from tritonkernels.choice.model import reached_by
 from tritonkernels.choice.work import KNOWN, kept
 
-from ...launch import ceil_div, config_of
-from .space import in_order
+from ...launch import ceil_div, config_of, in_order
 
 SLICE, BOX = 128, 64 * 128  # bytes of a line of a slice; of a box of the result
 MOST_BYTES = 227 * 1024  # of a block's shared memory on Hopper

@@ -20,7 +20,7 @@ class Numbers(dict):
 
 
 def embedded(value):
-    """As the text of a script element, which ends at the first "</" and may not have a "<!--"."""
+    """JSON as the text of a script element, which ends at the first "</" and may not have a "<!--"."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -72,7 +72,7 @@ def definition(name, file):
 
 
 def signature(node):
-    """As it is called, a class by its __init__; an argument a line if it is long."""
+    """The signature, a class's from its __init__; an argument a line if it is long."""
     own = node
     if isinstance(node, ast.ClassDef):
         own = next((own for own in node.body if getattr(own, "name", None) == "__init__"), None)
@@ -98,7 +98,7 @@ def _items(block):
 
 
 def _escaped(block):
-    """Without what Markdown would take for emphasis or HTML; code is left as it is."""
+    """The block with Markdown's emphasis and HTML escaped; code is left as it is."""
     if block.startswith("    "):
         return block
     pieces = re.split(r"(`[^`]*`)", block)

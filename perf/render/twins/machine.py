@@ -61,7 +61,7 @@ def _case(folder, op, design):
 
 
 def _own(case):
-    """Its times by designs of its operation itself."""
+    """The case's times by designs of its operation itself."""
     return [r for r in case.designs if "." not in r.design]
 
 

@@ -27,7 +27,7 @@ class Twin:
 
     @property
     def address(self):
-        """Its page, relative to the folder of all pages."""
+        """The path of the page, relative to the folder of all pages."""
         return f"{self.op}/{self.rung.name}.html"
 
     @property

@@ -9,7 +9,7 @@ import triton
 from perf.offline import representative_calls, unusual_calls
 from tests.compiler import printed
 from tests.harness import DEVICES, available_on, channels_last, prepare, random, run_checked, run_where_taken, short
-from tritonkernels import numerics
+from tritonkernels import explanation, numerics
 from tritonkernels.conv2d.parts.runs import best_run, extent
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.launch import LIBRARY
@@ -193,5 +193,5 @@ def test_every_config_for_one_filter_per_channel(device, taps, stride, design):
 
 def test_taps_of_one_filter_per_channel_are_packed():
     image, weight = torch.empty(32, 32, 112, 112, device="meta"), torch.empty(32, 1, 3, 3, device="meta")
-    report = LIBRARY.explain("conv2d", image, weight, padding=1, groups=32, design="grouped", target="h200")
+    report = explanation.explain(LIBRARY, "conv2d", image, weight, padding=1, groups=32, design="grouped", target="h200")
     assert report["kernels"] == ["filters", "grouped"]

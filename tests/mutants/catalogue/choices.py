@@ -14,6 +14,9 @@ MUTANTS = [
         ("a GPU's bandwidth", "50, 3.35, **_HOPPER", "50, 3.55, **_HOPPER"),
         ("a GPU's SMs", '"rtx_3080", 86, 68', '"rtx_3080", 86, 70'),
         ("a GPU's peak", "ieee=37.4, fp16=149.7, int8=299.3", "ieee=37.4, fp16=74.8, int8=149.7"),
+        ("a GPU's L2", "164, 2048, 32, 40, 2.039", "164, 2048, 32, 48, 2.039"),
+        ("a block may have all of an SM's shared memory", "(shared_kb - (arch >= 80)) * 1024", "shared_kb * 1024"),
+        ("a wavefront of 32", "warp_size=64", "warp_size=32"),
         ("two products for three", '"tf32x3": ("tf32", 3)', '"tf32x3": ("tf32", 2)'),
     ),
     *of(

@@ -182,9 +182,13 @@ MUTANTS = [
         ("the first tile's bias in all", "(first + n) * 8", "first * 8"),
     ),
     *of(
-        "cuda_reference/matmul/persistent.py",
+        "cuda_reference/launch.py",
         "cuda and persistent and clusters",
         ("half a cluster", "// cluster * cluster or 3", "or 3"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
+        "cuda and persistent and clusters",
         ("as many blocks as clusters", 'clusters * config.get("CLUSTER", 1)),)', "clusters),)"),
         ("L2 sends every slice to each block", '"share": sharers_of_slices(config)', '"share": (1, 1)'),
     ),

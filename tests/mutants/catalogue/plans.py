@@ -55,9 +55,15 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/watch.py",
-        "share_memory or copies_have or overlaps_is_an_error",
+        "share_memory or copies_have or overlaps_is_an_error or may_overlap",
         ("shared memory overlooked", "all(end <= start for", "all(end <= start or True for"),
         ("copies at another alignment", "(tensor.data_ptr() - memory.data_ptr()) % ALIGNMENT", "0"),
+        (
+            "the first two operands compared, for a plan",
+            "if not is_out])\n        self._rep",
+            "if not is_out][:2])\n        self._rep",
+        ),
+        ("the first two operands compared, for copies", "if are_disjoint(tensors) or", "if are_disjoint(tensors[:2]) or"),
         ("an out that overlaps hidden by copies", "or any(with_out)", ""),
     ),
     *of(

@@ -16,7 +16,7 @@ MUTANTS = [
         ("output_padding up to the dilation", "if more >= step:", "if False:"),
         ("output_padding of any size", "if more >= max(step, apart):", "if False:"),
         ("empty results accepted", "if holds(size < 1) or holds(result < 1):", "if False:"),
-        ("a view of out returned", 'restored(result) if arguments["out"] is None else arguments["out"]', "restored(result)"),
+        ("a view of out returned", "restored(result) if out is None else out", "restored(result)"),
         ("errors in the words of the gradient", "error.reworded(view.words)", "error"),
     ),
     *of(

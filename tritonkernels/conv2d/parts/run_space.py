@@ -64,8 +64,11 @@ def at_once(problem, kt):
 
 
 def grouped_configs(problem, target):
-    """In channels_last a lane has four channels, whose taps are 16 bytes, and a program is one run of up to 128 lanes: what
-    depends on its pixels alone is uniform and takes no vector registers. Else eight channels, as a load brings one input."""
+    """The configs with groups.
+
+    In channels_last a lane has four channels, whose taps are 16 bytes, and a program is one run of up to 128 lanes: what
+    depends on its pixels alone is uniform and takes no vector registers. Else eight channels, as a load brings one input.
+    """
     outputs, words, uniform = problem.k // problem.groups, words_of(problem), problem.channels_last or not target.is_gpu
     kt = min((4 if uniform else 8) // words, next_power_of_2(max(1, outputs)))
     channels = at_once(problem, kt) if problem.channels_last else 1

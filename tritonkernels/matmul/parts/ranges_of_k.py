@@ -25,7 +25,7 @@ class Splits(NamedTuple):
 
     @classmethod
     def of(cls, tiles, k, config, dtype, device):
-        """With a workspace for so many tiles. The last splits have fewer products, or none."""
+        """The ranges with a workspace for so many tiles. The last splits have fewer products, or none."""
         numbers, split_k = config.kwargs, config.kwargs["SPLIT_K"]
         block_m, block_n, block_k = (numbers[f"BLOCK_{dimension}"] for dimension in "MNK")
         workspace = torch.empty((tiles, split_k, block_m, block_n), dtype=dtype, device=device)

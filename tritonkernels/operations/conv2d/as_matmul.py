@@ -10,9 +10,9 @@ import functools
 import torch
 
 from ...batches import merges
-from ...matmul import prepare
 from ...operation import Reduction
 from ...validate import LARGEST_SIZE
+from ..matmul.prepare import prepare
 
 
 @functools.lru_cache(1024)
@@ -48,7 +48,7 @@ def _product(problem, pixels, filters, bias, channels_inside, results=None):
 
 @functools.lru_cache(1024)
 def problems(problem):
-    """As if all tensors were contiguous: how they lie, `steps` sees."""
+    """The problems of contiguous tensors; `steps` sees how they really lie."""
 
     def empty(*shape):
         return torch.empty(shape, dtype=problem.dtype, device="meta")

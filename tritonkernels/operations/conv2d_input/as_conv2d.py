@@ -1,8 +1,7 @@
 """The gradient with respect to the input as calls of conv2d: of the flipped filters, each phase is a convolution.
 
-Flipped are the taps, from the last to the first, and the channels: the result's are those that the filters read. A design that
-takes taps in any order, and filters across C as along it, reads them where they are; and so does any design a filter of one
-tap. For others they are copied.
+The taps are flipped, from the last to the first, and channels in and out are exchanged. A design that takes taps in any order,
+and filters across C as along it, reads them where they are. So does any design if a filter has one tap. Others get a copy.
 """
 
 import functools

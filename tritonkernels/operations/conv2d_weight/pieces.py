@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 
 def cut(tiles, slices, blocks, least=LEAST):
-    """For so many blocks at a time."""
+    """How tiles are shared by so many blocks at a time."""
     left = tiles % blocks
     whole = tiles - left
     if not left:

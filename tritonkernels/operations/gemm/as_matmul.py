@@ -22,7 +22,7 @@ def steps(problem, arrange, a, b, c, out):
 
 @functools.lru_cache(256)
 def problems(problem):
-    """As if rows were as long in memory as they are: how operands lie, `steps` sees."""
+    """The problem with rows as long as they are in memory; `steps` sees how operands lie."""
     same = ("dtype", "out_dtype", "precision", "wide", "m", "n", "k", "alpha", "beta", "a_layout", "b_layout")
     lines = (length for name, length in problem.row_bytes.items() if name != "out")
     return (
