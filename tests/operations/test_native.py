@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import threading
+import types
 import weakref
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tests.harness import thorough
 from tests.operations.test_plans import APART, rows
 from tests.torch_ops.samples import SAMPLES
 from tritonkernels import native, plans
-from tritonkernels.errors import LaunchError, TritonKernelsError
+from tritonkernels.errors import BuildError, LaunchError, TritonKernelsError
 
 ROOT = Path(__file__).parents[2]
 
@@ -344,6 +345,22 @@ def short(counted, monkeypatch):
         monkeypatch.setattr(operator, "_through_torch", counting(operator._through_torch))
         operator.shorten()
     return through_torch
+
+
+def test_the_background_gives_way(monkeypatch):
+    seen = []
+
+    def load():
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        raise BuildError("no compiler")
+
+    monkeypatch.setattr(native, "load", load)
+    monkeypatch.setattr(native, "_waiting", [])
+    native.serve(types.SimpleNamespace(native=None))
+    for thread in threading.enumerate():
+        if thread.name == "tritonkernels native":
+            thread.join()
+    assert seen == [19] and os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) < 19
 
 
 @pytest.mark.parametrize("device", ("cpu", pytest.param("cuda", marks=pytest.mark.gpu)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from tests import children
-from tests.conftest import COLLECTED
+from tests.conftest import COLLECTED, holds
 from tests.torch_ops.features import FEATURES, Feature
 from tritonkernels import OPS
 
@@ -27,7 +27,8 @@ CASE = re.compile(r"tests/torch_ops/(\S+?::\w+)(?:\[(.*)\])?")
 def collected(config):
     """{test: the words of each of its cases' names}: of this session, if it has collected all files of this folder, whole."""
     files = {f"tests/torch_ops/{path.name}" for path in Path(__file__).parent.glob("test_*.py")}
-    names = list(config.stash[COLLECTED])
+    items = [item for item in config.stash[COLLECTED] if item.nodeid.startswith("tests/torch_ops/")]
+    names = [item.nodeid for item in items if holds(item, "only")]
     if any("::" in argument for argument in config.args) or not files <= {name.partition("::")[0] for name in names}:
         names = children.run("-c", COLLECT).stdout.splitlines()
     found = {}
