@@ -121,6 +121,6 @@ def weight(tiles=4, slices=10, blocks=5):
     ]
 
 
-ACROSS = (implicit_gemm, boxes)
-DOWN = (halo, runs, phases, weight)
+ACROSS = (implicit_gemm, boxes, weight)
+DOWN = (halo, runs, phases)
 DRAWINGS = {made.__name__: Picture(draw, {"panels": made(), "across": made in ACROSS}) for made in (*ACROSS, *DOWN)}

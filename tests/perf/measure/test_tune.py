@@ -13,6 +13,7 @@ from tests.choice.stand_ins import SimulatedGpu, built, library, right
 from tritonkernels.choice import builds, tuner
 from tritonkernels.choice.shipped import ShippedTable
 from tritonkernels.choice.table import UserTable
+from tritonkernels.explanation import explain
 
 CASES = [gemv(64, 48), gemv(200, 16)]
 CPU = torch.device("cpu")
@@ -82,7 +83,7 @@ def test_what_is_shipped_is_chosen_where_the_user_has_nothing(served, tmp_path, 
     served.tuned, served.shipped = UserTable(), ShippedTable(tmp_path)
     monkeypatch.setenv("TRITONKERNELS_TUNING", str(tmp_path / "none.json"))
     for m, n in ((64, 48), (200, 16)):
-        printed = served.explain("gemv", torch.randn(m, n), torch.randn(n))
+        printed = explain(served, "gemv", torch.randn(m, n), torch.randn(n))
         assert (printed["design"], printed["chosen_by"]) == ("fast", "shipped table")
 
 
