@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cuda_reference import build, bulk, recipes
+from tests import children
 from tests.bulk import LISTED, Bulk
 from tests.instances import Recorder
 from tests.simt.test_first_calls import forget, launches, nvcc  # noqa: F401  a fixture, here of g++
@@ -72,9 +73,11 @@ def test_workers_begin_with_their_shares_and_end_with_the_others_from_behind(lis
     listed({f"{letter}.cuh": ["f"] for letter in "abcd"})
     begun = []
     monkeypatch.setattr(build, "build_part", lambda header, *_: begun.append(header))
-    config = types.SimpleNamespace(workerinput={"workerid": "gw1", "workercount": 2})
-    Bulk().pytest_runtestloop(types.SimpleNamespace(config=config))
-    assert begun == ["b.cuh", "d.cuh", "c.cuh", "a.cuh"]
+    monkeypatch.setattr(children, "run", lambda *command: begun.append(command[-1].rpartition(" ")[2]))
+    for worker in ("gw0", "gw1"):
+        config = types.SimpleNamespace(workerinput={"workerid": worker, "workercount": 2})
+        Bulk().pytest_runtestloop(types.SimpleNamespace(config=config))
+    assert begun == ["a.cuh", "c.cuh", "d.cuh", "b.cuh", "native.load()", "b.cuh", "d.cuh", "c.cuh", "a.cuh"]
 
 
 def test_without_a_list_nothing_is_unlisted(listed, monkeypatch):
