@@ -55,7 +55,7 @@ class Convolution(AnyConvolution):
         try:
             args, kwargs = self.arguments(self, input, self.precision)
             return self.function(*args, **kwargs)
-        except Exception:
+        except Exception:  # whatever it is, it is raised again, unless the input is at fault: then that is said
             self.raise_fault(input)
             raise
 
@@ -84,7 +84,7 @@ class Transposed(AnyConvolution):
                 dilation=module.dilation,
                 **self.options(module, self.precision),
             )
-        except Exception:
+        except Exception:  # whatever it is, it is raised again, unless the input is at fault: then that is said
             self.raise_fault(input)
             raise
 

@@ -120,7 +120,7 @@ class Linear(OwnModule, torch.nn.Linear):
         try:
             args, kwargs = self.arguments(self, batch, self.precision)
             result = self.function(*args, **kwargs)
-        except Exception:
+        except Exception:  # whatever it is, it is raised again, unless the input is at fault: then that is said
             self.raise_fault(input)
             raise
         if batch is not input:
