@@ -223,20 +223,21 @@ class Gate:
 
         limit = min(LIMIT, self._deadline - time.monotonic())
         statuses = processes.run(step.jobs, limit, watch, grace=5)  # shorter than a campaign's grace, which may run this
-        outcome = self._findings(step, started)
-        if None in statuses and limit < LIMIT:
-            outcome.note = f"{shown.CUT_OFF} in the time that there was"
+        is_cut_off = None in statuses and limit < LIMIT
+        outcome = self._findings(step, started, note=f"{shown.CUT_OFF} in the time that there was" if is_cut_off else "")
+        if is_cut_off:
             self._took[step.name] = max(self._expected(step.name), outcome.seconds)
-            return outcome
         for job, status in zip(step.jobs, statuses):
+            if status is None and is_cut_off:
+                continue
             failures = step.read(job.log).failures
             if status is None or job.log.stem in failures or (status and not failures):
                 outcome.failures[job.log.stem] = (
                     f"{processes.in_words(status, limit)}; its last output: {_last_output(job.log)}"
                 )
-        if not outcome.counts and not outcome.failures:
+        if not outcome.counts and not outcome.failures and not is_cut_off:
             outcome.failures[step.name] = "nothing ran"
-        outcome.status = "failed" if outcome.failures else "passed"
+        outcome.status = "failed" if outcome.failures or is_cut_off else "passed"
         return outcome
 
     def _findings(self, step, started, note=""):
@@ -246,6 +247,10 @@ class Gate:
         failures, warnings = (
             {k: v for f in findings for k, v in getattr(f, kind).items()} for kind in ("failures", "warnings")
         )
+        if note.startswith(shown.CUT_OFF):  # that a process did not end, and has no summary, is no failure of the kernels
+            for job in step.jobs:
+                failures.pop(job.log.stem, None)
+                failures.pop(f"{job.log.stem}, no summary", None)
         used = sorted(frozenset().union(*(f.used for f in findings)))
         seconds, digest = round(time.monotonic() - started, 1), sources.digest(step.name, used)
         left_out = [what for what in self._about["left_out"] if what != QUICK or plan.parts(step.name)[0] in plan.QUICKER]

@@ -25,7 +25,7 @@ from ..arguments import positive, writable
 from ..show import table
 from . import contenders, records
 from .environment import add_commit, environment
-from .turns import WARM_UPS, in_turns, warm
+from .turns import WARM_UPS, build_native, in_turns, warm
 
 SIZE = 64  # of the operands of host times, whose kernels take less than their launch
 CALLS = 300  # in a row; the GPU's queue holds them all
@@ -67,6 +67,7 @@ def main(options, parser):
         return 2
     found, origin = [], environment(device, options.commit)
     clock = GpuClock(device)
+    build_native(device)
     for time in itertools.chain(host_times(device, clock), model_times(device, clock, options.budget)):
         time.environment = origin
         found.append(time)

@@ -14,14 +14,11 @@ from typing import Any
 
 import torch
 
-from tritonkernels import native
 from tritonkernels.choice.clock import GpuClock, flushes_to_hide, sample
-from tritonkernels.errors import TritonKernelsError
-from tritonkernels.launch import LIBRARY
 from tritonkernels.nn import SWAPPED
 
 from .. import baselines, contenders
-from ..turns import in_turns, warm
+from ..turns import build_native, in_turns, warm
 from . import kernel_time, zoo
 
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32, "tf32": torch.float32}
@@ -33,7 +30,6 @@ CHOSEN = ", where faster"  # after a package's name: with the modules that nn.re
 ROUNDS = (10, 100)  # least, most
 SECONDS = 0.8  # of rounds of a step in one way, after the least
 LOCK_S = 60  # for a float64 run of another model
-NATIVE_S = 120  # for the library's own C++, which is built once
 WORSE = 3.0  # than torch's error, and
 SLACK = {"bf16": 2**-8, "fp32": 1e-6, "tf32": 2**-11}  # this, ours may be
 SMALL = 1e-3  # of the norm of all gradients: the error of a parameter with a smaller one is relative to this
@@ -115,7 +111,7 @@ class OfModel:
         if self.crowded:
             self.prepare()
         if self.clock:
-            self._wait_for_native()
+            build_native(self.device)
             self._choose()
         for row in self.rows:
             with faults_of(row):
@@ -220,18 +216,6 @@ class OfModel:
         if self.clock:
             self.clock.synchronize()
             torch.cuda.empty_cache()
-
-    def _wait_for_native(self):
-        """Repeated calls are timed as they are once the library's C++ is built, which it is in the background."""
-        if not native.is_for(self.device):
-            return
-        try:
-            native.load()
-        except TritonKernelsError:
-            return  # they stay in Python: then that is what users have, too
-        end = self.clock.now() + NATIVE_S
-        while LIBRARY.native is None and self.clock.now() < end:
-            time.sleep(0.05)
 
 
 def forward(module, inputs):

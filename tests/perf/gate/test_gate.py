@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perf.__main__ import main
-from perf.gate import gate, gate_steps, plan, shown, sources
+from perf.gate import findings, gate, gate_steps, plan, shown, sources
 from perf.gate.findings import Findings
 from perf.gate.gate_steps import Step
 from perf.measure import environment
@@ -288,6 +288,21 @@ def test_a_step_that_does_not_end_in_the_time_there_is_is_cut_off(visit, step, m
     outcome = record["steps"]["tests-gemm-1of2"]
     assert outcome["status"] == "failed" and not outcome["failures"] and outcome["note"].startswith(shown.CUT_OFF)
     assert 0.5 < record["took"]["tests-gemm-1of2"] < 60
+
+
+def test_of_a_step_that_is_cut_off_only_what_its_calls_did_counts_as_failed(visit, step, monkeypatch):
+    """One process ends in the midst of its calls, one has found a wrong call before, one crashes."""
+    monkeypatch.setattr(gate.plan, "expected", lambda name: 0.1)
+    waits = "import time; time.sleep(600)"
+    codes = (
+        f"print('RUN a', flush=True); {waits}",
+        f"print('RUN b\\nWRONG b: 1\\nRUN c', flush=True); {waits}",
+        "import os; os.abort()",
+    )
+    cut = dataclasses.replace(step("memcheck-gemm", *codes), read=findings.read_sanitized)
+    outcome = visit(cut, minutes=1 / 30)["steps"]["memcheck-gemm"]
+    assert outcome["status"] == "failed" and outcome["note"].startswith(shown.CUT_OFF)
+    assert set(outcome["failures"]) == {"b", cut.jobs[2].log.stem} and "SIGABRT" in outcome["failures"][cut.jobs[2].log.stem]
 
 
 def test_what_failed_before_goes_last(visit, step, capsys, digests):

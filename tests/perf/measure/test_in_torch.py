@@ -3,10 +3,11 @@
 import functools
 import json
 import time
+from types import SimpleNamespace
 
 import torch
 
-from perf.measure import in_torch, records
+from perf.measure import in_torch, records, turns
 from perf.render import torch_page
 from tests.harness import thorough
 from tritonkernels import backend
@@ -29,6 +30,19 @@ class Clock:
 def test_without_a_gpu_it_says_so(capsys, monkeypatch):
     monkeypatch.setattr(in_torch.contenders, "device", lambda: torch.device("cpu"))
     assert in_torch.main(None, None) == 2 and "needs a GPU" in capsys.readouterr().err
+
+
+def test_the_cpp_that_repeats_calls_is_there_before_anything_is_timed(monkeypatch):
+    done = []
+    monkeypatch.setenv("TRITONKERNELS_NATIVE", "1")
+    monkeypatch.setattr(in_torch.contenders, "device", lambda: SimpleNamespace(type="cuda"))
+    monkeypatch.setattr(in_torch, "environment", lambda device, commit: {})
+    monkeypatch.setattr(in_torch, "GpuClock", lambda device: None)
+    monkeypatch.setattr(turns.native, "load", lambda: done.append("built"))
+    for name in ("host_times", "model_times"):
+        monkeypatch.setattr(in_torch, name, lambda *args, name=name: done.append(name) or ())
+    assert in_torch.main(SimpleNamespace(commit=None, budget=1.0, json=None), None) == 0
+    assert done == ["built", "host_times", "model_times"]
 
 
 def test_contestants_take_turns():

@@ -103,7 +103,7 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(one.zoo, "made", lambda model, dtype, device, small, made=zoo.made: made(model, dtype, CPU, small))
     monkeypatch.setattr(one, "sample", lambda clock, run, flushes: (run(), (0.5, False))[1])
     monkeypatch.setattr(one, "flushes_to_hide", lambda runs, clock: 1)
-    monkeypatch.setattr(one.OfModel, "_wait_for_native", lambda self: None)
+    monkeypatch.setattr(one, "build_native", lambda device: None)
     monkeypatch.setattr(one.OfModel, "_peak", lambda self, step: 1 << 20)
     monkeypatch.setattr(one.OfModel, "_free", lambda self: None)
     monkeypatch.setattr(kernel_time, "of_step", lambda step, module, kinds: {"operations": {}, "layers": {}, "extra": []})
