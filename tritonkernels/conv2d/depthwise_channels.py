@@ -10,6 +10,7 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry, operands
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.lanes import load_along, store_along
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
@@ -63,14 +64,21 @@ def _depthwise_channels_kernel(
             offsets = corner + w * input.w
             for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
                 inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
-                x = widened(tl.load(input.ptr + offsets, mask=inside, other=0), SUMS)
-                acc = add_products(acc, x, taps, at, g.step_h, g.dilation_h)
+                if VECTOR > 1:  # vectors that the compiler cannot prove
+                    offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
+                    x = tl.load(input.ptr + offsets, mask=inside, other=0)
+                else:
+                    x = load_along(False, input.ptr, offsets, inside)
+                acc = add_products(acc, widened(x, SUMS), taps, at, g.step_h, g.dilation_h)
                 offsets += input.h
         offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
-            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
-            tl.store(out.ptr + offsets, rounded(acc[i] + first, out.ptr.dtype.element_ty), mask=valid & (p + i < g.P))
+            sums, inside = rounded(acc[i] + first, out.ptr.dtype.element_ty), valid & (p + i < g.P)
+            if VECTOR > 1:
+                offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
+                tl.store(out.ptr + offsets, sums, mask=inside)
+            else:
+                store_along(False, out.ptr, offsets, sums, inside)
             offsets += out.h
 
 

@@ -22,6 +22,7 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.lanes import load_along, store_along
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import MULTIPLE
 from ..language.structs import Filters, Images, Vector
@@ -67,14 +68,8 @@ def _filters_kernel(
     of_k = (group * K_PER_GROUP + k) * weight.k
     offsets = of_k + (c * weight.c + tap // S % R * weight.r + tap % S * weight.s)
     inside_of_it = inside & (group < GROUPS) & (k < K_PER_GROUP)
-    found = tl.trans(tl.load(weight.ptr + tl.trans(offsets), mask=tl.trans(inside_of_it), other=0))  # lanes along taps
+    found = load_along(True, weight.ptr, offsets, inside_of_it)  # lanes along taps
     tl.store(taps.ptr + tap * taps.row + at, widened(found, taps.ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def turned(block):
-    """The block with its last dimension first, so that lanes lie along what was the first."""
-    return tl.permute(block, (2, 1, 0))
 
 
 @triton.jit
@@ -130,7 +125,7 @@ def _grouped_kernel(
                     offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, VECTOR)), (1, 1, VECTOR))
                     x = tl.load(input.ptr + offsets, mask=inside, other=0)
                 else:
-                    x = turned(tl.load(input.ptr + turned(offsets), mask=turned(inside), other=0))
+                    x = load_along(True, input.ptr, offsets, inside)
                 x = split_last(widened(x, SUMS), VECTOR)
                 for j in tl.static_range(VECTOR):
                     acc = add_products(acc, x[j], columns[j], at, g.step_h, g.dilation_h)
@@ -148,7 +143,7 @@ def _grouped_kernel(
             offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, OUT_VECTOR)), (1, 1, OUT_VECTOR))
             tl.store(out.ptr + offsets, sums, mask=inside)
         else:
-            tl.store(out.ptr + turned(offsets), turned(sums), mask=turned(inside))
+            store_along(True, out.ptr, offsets, sums, inside)
         offsets += out.h
 
 

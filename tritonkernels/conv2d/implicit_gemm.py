@@ -30,6 +30,7 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
+from ..language.lanes import load_along, store_along
 from ..language.last_to_arrive import last_to_arrive, sum_in_order
 from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
@@ -53,9 +54,14 @@ def along(x, AXIS: tl.constexpr):
 
 
 @triton.jit
-def sum_in_vectors(left, right, VECTOR: tl.constexpr):
-    """left + right. It tells the compiler what it cannot prove: along a row there are aligned runs of VECTOR."""
-    return tl.multiple_of(tl.max_contiguous(left + right, (1, VECTOR)), (1, VECTOR))
+def load_rows(ptr, left, right, mask, VECTOR: tl.constexpr):
+    """The tile at ptr + left + right. It tells the compiler what it cannot prove: a row has aligned runs of VECTOR."""
+    offsets = left + right
+    if VECTOR > 1:
+        offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
+        return tl.load(ptr + offsets, mask=mask, other=0)
+    else:
+        return load_along(False, ptr, offsets, mask)
 
 
 @triton.jit
@@ -110,7 +116,7 @@ def _implicit_gemm_kernel(
     tile. WIDE: offsets need 64 bits.
     """
     wait_for_earlier_kernels()
-    # Lanes lie along the rows of a tile, if the compiler proves nothing else, so that what is closer together is there.
+    # Lanes lie along the rows of a tile, so that what is closer together is there.
     M_AXIS: tl.constexpr = 1 if how.PIXELS_INSIDE else 0  # of the sums; K is the other of the input's
     K_AXIS: tl.constexpr = 1 - M_AXIS
     OUT_AXIS: tl.constexpr = 1 if how.OUT_PIXELS_INSIDE else 0  # of the pixels in the result
@@ -164,8 +170,8 @@ def _implicit_gemm_kernel(
             inside = r < g.R if how.FLAT else channel < g.c_per_group
             x_inside = both_in_vectors(x_inside, along(inside, K_AXIS), how.X_VECTOR)
             w_inside = both_in_vectors(w_inside, along(inside, 1), how.W_VECTOR)
-        left = tl.load(input.ptr + sum_in_vectors(origin, along(of_x, K_AXIS), how.X_VECTOR), mask=x_inside, other=0)
-        right = tl.load(weight.ptr + sum_in_vectors(filters, along(of_w, 1), how.W_VECTOR), mask=w_inside, other=0)
+        left = load_rows(input.ptr, origin, along(of_x, K_AXIS), x_inside, how.X_VECTOR)
+        right = load_rows(weight.ptr, filters, along(of_w, 1), w_inside, how.W_VECTOR)
         if how.PIXELS_INSIDE:
             left, right = right, left
         else:
@@ -175,14 +181,14 @@ def _implicit_gemm_kernel(
 
     of_pixel = along(image * out.n + p * out.h + q * out.w, OUT_AXIS)
     of_k = along((group * g.k_per_group + k) * out.c, 1 - OUT_AXIS)
-    out_ptrs = out.ptr + (of_pixel + of_k)
+    offsets = of_pixel + of_k
     pixel_inside = along(pixel < product.pixels, OUT_AXIS)
     k_inside = along(k < g.k_per_group, 1 - OUT_AXIS)
     bias_ptrs = None
     if bias is not None:
         bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, 1 - OUT_AXIS) * bias.step
     if how.SPLIT_K == 1:
-        finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
+        finish(acc, bias_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
     else:
         SIZE: tl.constexpr = BLOCK_M * BLOCK_N
         within = tl.arange(0, acc.shape[0])[:, None] * acc.shape[1] + tl.arange(0, acc.shape[1])[None, :]
@@ -190,18 +196,18 @@ def _implicit_gemm_kernel(
         tl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, how.SPLIT_K):
             acc = sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K)
-            finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
+            finish(acc, bias_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
 
 
 @triton.jit
-def finish(acc, bias_ptrs, out_ptrs, pixel_inside, k_inside, ACROSS: tl.constexpr):
+def finish(acc, bias_ptrs, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr):
     """Add the bias, if there is one, and write the part of the tile that is inside the result. ACROSS: acc's axes are the
     result's the other way round."""
     if ACROSS:
         acc = tl.trans(acc)
     if bias_ptrs is not None:
         acc += widened(tl.load(bias_ptrs, mask=k_inside, other=0), acc.dtype)
-    tl.store(out_ptrs, rounded(acc, out_ptrs.dtype.element_ty), mask=pixel_inside & k_inside)
+    store_along(False, out.ptr, offsets, rounded(acc, out.ptr.dtype.element_ty), pixel_inside & k_inside)
 
 
 def refuses(problem, target):

@@ -81,7 +81,6 @@ MUTANTS = [
         ("rows below the image are not zero", "(h0 + at >= 0) & (h0 + at < g.H)", "(h0 + at >= 0)"),
         ("columns beside the image are not zero", "valid & (w >= 0) & (w < g.W)", "valid & (w >= 0)"),
         ("dilation of the other axis", "s * g.dilation_w - g.padding_w", "s * g.dilation_h - g.padding_w"),
-        ("columns of pixels as they were loaded", "x = turned(tl.load(", "x = (tl.load("),
         (
             "channels loaded together are one channel",
             "columns += (column_of_taps(tap_ptrs, g.S * row",
@@ -131,6 +130,14 @@ MUTANTS = [
         ("filters across their slice", "            right = tl.trans(right)\n", "            right = right\n"),
         ("all splits in one place", "place + split * SIZE", "place"),
         ("taken for rounded", "problem.precision, are_tf32", "problem.precision, True"),
+    ),
+    *of(
+        "tritonkernels/language/lanes.py",
+        "test_lanes or test_implicit_gemm and hot_loop_copies",
+        ("a tile as it was loaded", "return turned(tl.load(", "return (tl.load("),
+        ("values as they were", "turned(values)", "values"),
+        ("three dimensions, the last in the middle", "(2, 1, 0)", "(1, 2, 0)"),
+        ("ties go the other way", "version(compiler) < (3, 7)", "version(compiler) >= (3, 7)"),
     ),
     *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
