@@ -215,7 +215,8 @@ tile = config.kwargs
 by_element = r"^(#blocked\\d*) = .*sizePerThread = \\[1, 1\\].*order = \\[(\\d), \\d\\]"
 axes = {layout: int(axis) for layout, axis in re.findall(by_element, kernel.asm["ttgir"], re.M)}
 tiles = {f'{tile["BLOCK_K"]}x{tile["BLOCK_M"]}': 1, f'{tile["BLOCK_M"]}x{tile["BLOCK_K"]}': 0}  # where the pixels are
-loads = re.findall(r"(?:copy_global_to_local|tt.load) .* tensor<(\\d+x\\d+)x!tt.ptr<\\w+>, (#blocked\\d*)>", kernel.asm["ttgir"])
+pointers = r"(?:copy_global_to_local|tt.load) .* tensor<(\\d+x\\d+)x!tt.ptr<\\w+>, (#blocked\\d*)>"
+loads = re.findall(pointers, kernel.asm["ttgir"])
 along_pixels = [axes[layout] == tiles[shape] for shape, layout in loads if layout in axes]
 print(json.dumps([code.stack_bytes, code.hot_loop(), along_pixels]))
 """

@@ -1,4 +1,4 @@
-"""Tiles that are turned round so that lanes lie where addresses are close: each Triton turns others, the numbers are the same."""
+"""Tiles that are turned round so that lanes lie where addresses are close. Each Triton turns others, to the same numbers."""
 
 import pytest
 
