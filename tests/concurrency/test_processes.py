@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import short
+
 HERE = Path(__file__).parent
 TINY = f"""{str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"]"""
 BUILD = f"""
@@ -86,6 +88,7 @@ def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path
     wait_for(lambda: is_gone(compiled()[0]))
 
 
+@short(lambda program, how: program == BUILD or how == signal.SIGKILL)
 @pytest.mark.parametrize(
     "program, how, status",
     [

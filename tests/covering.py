@@ -1,0 +1,77 @@
+"""Which cases of a test with several parametrizations `make test` runs: enough for every two values that meet in one of its
+cases to meet in one of these, and those that were the first to notice a mutant.
+
+A parametrization is one axis, however many parameters it has, unless a mark divides it (harness.axes). By another mark an axis
+is alone (harness.alone): each of its values occurs, and need not meet every value of another.
+"""
+
+import collections
+import functools
+import itertools
+
+from tests.core import function_of
+from tests.mutants import outcome
+
+
+def left_out(items):
+    """The items that `make test` can do without."""
+    tests = collections.defaultdict(list)
+    for item in items:  # what a GPU runs covers pairs of its own
+        tests[function_of(item.nodeid), item.get_closest_marker("gpu") is not None].append(item)
+    return {item for cases in tests.values() for item in _left_out(cases)}
+
+
+def _left_out(cases):
+    found, alone = axes(cases[0]), {name for mark in cases[0].iter_markers("alone") for name in mark.args}
+    rows = {case: [_key(tuple(case.callspec.params[name] for name in names)) for names in found] for case in cases}
+    changing = [axis for axis in range(len(found)) if len({row[axis] for row in rows.values()}) > 1]
+    together = [axis for axis in changing if alone.isdisjoint(found[axis])]
+    if len(changing) < 2 or len(changing) == len(together) == 2:
+        return ()
+    values = {case: {axis: (axis, row[axis]) for axis in changing} for case, row in rows.items()}
+    met = {case: _met(values[case], together) for case in cases}
+    kept = [case for case in cases if case.nodeid in known_killers()]
+    missing = set().union(*met.values()).difference(*(met[case] for case in kept))
+    times = collections.Counter(value for case in kept for value in values[case].values())
+
+    def gain(case):
+        return len(met[case] & missing), -sum(times[value] for value in values[case].values())
+
+    while missing:
+        kept.append(max(cases, key=gain))  # of several the first
+        missing -= met[kept[-1]]
+        times.update(values[kept[-1]].values())
+    return set(cases).difference(kept)
+
+
+def axes(item):
+    """The names of the parameters of each axis."""
+    divided = [[name.strip() for name in names.split(",")] for mark in item.iter_markers("axes") for names in mark.args]
+    known = {name for names in divided for name in names}
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        if names := [name.strip() for name in names if name.strip() not in known]:
+            divided.append(names)
+            known.update(names)
+    if hasattr(item, "callspec"):
+        divided += [[name] for name in item.callspec.params if name not in known]  # of fixtures
+    return divided
+
+
+def _met(values, together):
+    """The values, and pairs of those of axes that are not alone."""
+    return {*values.values(), *itertools.combinations((values[axis] for axis in together), 2)}
+
+
+def _key(values):
+    """The same of equal values of one type; what cannot be a key is known by its text."""
+    try:
+        hash(values)
+    except TypeError:
+        return repr(values)
+    return tuple(map(type, values)), values
+
+
+@functools.cache
+def known_killers():
+    return outcome.killers(outcome.read())
