@@ -64,11 +64,11 @@ def _met(values, together):
 
 
 def _key(values):
-    """The same of equal values of one type; what cannot be a key is known by its text."""
+    """The same of equal values of one type; what cannot be a key is one object in all cases."""
     try:
         hash(values)
     except TypeError:
-        return repr(values)
+        return tuple(map(id, values))
     return tuple(map(type, values)), values
 
 
