@@ -38,10 +38,11 @@ def _left_out(cases):
         return len(met[case] & missing), -sum(times[value] for value in values[case].values())
 
     while missing:
+        cases = [case for case in cases if not met[case].isdisjoint(missing)]
         kept.append(max(cases, key=gain))  # of several the first
         missing -= met[kept[-1]]
         times.update(values[kept[-1]].values())
-    return set(cases).difference(kept)
+    return set(rows).difference(kept)
 
 
 def axes(item):
