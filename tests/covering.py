@@ -1,6 +1,8 @@
 """Which cases of a test with several parametrizations `make test` runs: enough for every two values that meet in one of its
 cases to meet in one of these, and those that were the first to notice a mutant.
 
+Of those again it leaves out the dear ones (dear.json, made by core.py), as long as of each design and operation one stays.
+
 A parametrization is one axis, however many parameters it has, unless a mark divides it (harness.axes). By another mark an axis
 is alone (harness.alone): each of its values occurs, and need not meet every value of another.
 """
@@ -8,9 +10,12 @@ is alone (harness.alone): each of its values occurs, and need not meet every val
 import collections
 import functools
 import itertools
+import json
 
-from tests.core import function_of
+from tests.core import DEAR, function_of
 from tests.mutants import outcome
+
+SUBJECT = ("library", "package", "op", "design", "name")  # parameters that say what a case is of, if it has them
 
 
 def left_out(items):
@@ -18,7 +23,18 @@ def left_out(items):
     tests = collections.defaultdict(list)
     for item in items:  # what a GPU runs covers pairs of its own
         tests[function_of(item.nodeid), item.get_closest_marker("gpu") is not None].append(item)
-    return {item for cases in tests.values() for item in _left_out(cases)}
+    left = {item for cases in tests.values() for item in _left_out(cases)}
+    return left | {item for cases in tests.values() for item in _dear(case for case in cases if case not in left)}
+
+
+def _dear(cases):
+    """Those that are, but for those that noticed a mutant, and the cheapest of a subject of which no other stays."""
+    of_subjects = collections.defaultdict(list)
+    for case in cases:
+        of_subjects[_key(tuple(parameters(case).get(name) for name in SUBJECT))].append(case)
+    for own in of_subjects.values():
+        own.sort(key=lambda case: (case.nodeid not in known_killers(), dear().get(case.nodeid, 0)))
+        yield from (case for case in own[1:] if case.nodeid in dear() and case.nodeid not in known_killers())
 
 
 def _left_out(cases):
@@ -35,7 +51,7 @@ def _left_out(cases):
     times = collections.Counter(value for case in kept for value in values[case].values())
 
     def gain(case):
-        return len(met[case] & missing), -sum(times[value] for value in values[case].values())
+        return len(met[case] & missing), case.nodeid not in dear(), -sum(times[value] for value in values[case].values())
 
     while missing:
         cases = [case for case in cases if not met[case].isdisjoint(missing)]
@@ -54,9 +70,11 @@ def axes(item):
         if names := [name.strip() for name in names if name.strip() not in known]:
             divided.append(names)
             known.update(names)
-    if hasattr(item, "callspec"):
-        divided += [[name] for name in item.callspec.params if name not in known]  # of fixtures
-    return divided
+    return divided + [[name] for name in parameters(item) if name not in known]  # of fixtures
+
+
+def parameters(item):
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def _met(values, together):
@@ -71,6 +89,12 @@ def _key(values):
     except TypeError:
         return tuple(map(id, values))
     return tuple(map(type, values)), values
+
+
+@functools.cache
+def dear():
+    """{case: seconds}"""
+    return json.loads(DEAR.read_text())
 
 
 @functools.cache

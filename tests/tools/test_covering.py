@@ -1,11 +1,12 @@
 """Which cases of a test are in `make test`."""
 
 import itertools
+import json
 import types
 
 import pytest
 
-from tests import covering
+from tests import core, covering
 from tests.harness import alone, axes
 
 SIZES, TYPES, LAYOUTS = (1, 2, 3), ("half", "float"), ("rows", ["columns"])  # a list is no key
@@ -13,8 +14,9 @@ SIZES, TYPES, LAYOUTS = (1, 2, 3), ("half", "float"), ("rows", ["columns"])  # a
 
 @pytest.fixture
 def cases(monkeypatch):
-    """cases(names, rows, *marks): items of a test with these parameters, of which none has noticed a mutant."""
+    """cases(names, rows, *marks): items of a test with these parameters, none of them dear or the first to notice a mutant."""
     monkeypatch.setattr(covering, "known_killers", frozenset)
+    monkeypatch.setattr(covering, "dear", dict)
 
     def made(names, rows, *marks):
         parametrized = [pytest.mark.parametrize(part, []).mark for part in names]
@@ -74,3 +76,28 @@ def test_a_case_that_noticed_a_mutant_stays(cases, monkeypatch):
     for item in items:
         monkeypatch.setattr(covering, "known_killers", lambda item=item: {item.nodeid})
         assert item not in covering.left_out(items)
+
+
+def test_of_what_is_dear_the_cheapest_of_a_design_stays_and_what_noticed_a_mutant(cases, monkeypatch):
+    rows = list(itertools.product(("naive", "tiled"), SIZES))
+    items = cases(["design", "size"], rows)
+    names = [item.nodeid for item in items]
+    monkeypatch.setattr(covering, "dear", lambda: dict(zip(names, (3.0, 1.0, 2.0))))
+    assert kept(items) == [("naive", "2"), *(("tiled", str(size)) for size in SIZES)]
+    monkeypatch.setattr(covering, "known_killers", lambda: {names[0]})
+    assert kept(items) == [("naive", "1"), *(("tiled", str(size)) for size in SIZES)]
+
+
+def test_what_all_cases_of_a_test_share_makes_none_of_them_dear(tmp_path):
+    tests, found = tmp_path / "tests.xml", tmp_path / "dear.json"
+    found.write_text(json.dumps({"tests/test_x.py::test_a[0]": 1.0, "tests/test_x.py::test_gone": 1.0}))
+    times = {"test_a": (0.1, 0.3, 0.4), "test_b": (9.0, 0.3, 0.4), "test_c": (0.01, 0.02, 0.03)}
+    rows = [
+        f'<testcase classname="tests.test_x" name="{name}[{i}]" time="{t}"/>'
+        for name in times
+        for i, t in enumerate(times[name])
+    ]
+    tests.write_text(f"<suite>{''.join(rows)}</suite>")
+    core.write_dear([tests], found)
+    expected = {"test_a[1]": 0.3, "test_a[2]": 0.4, "test_b[1]": 0.3, "test_b[2]": 0.4, "test_gone": 1.0}
+    assert json.loads(found.read_text()) == {f"tests/test_x.py::{name}": time for name, time in expected.items()}
