@@ -28,7 +28,7 @@ def left_out(items):
 
 
 def _dear(cases):
-    """Those that are, but for those that noticed a mutant, and the cheapest of a subject of which no other stays."""
+    """The dear cases, but for any that noticed a mutant, and for the cheapest of a subject of which no other stays."""
     of_subjects = collections.defaultdict(list)
     for case in cases:
         of_subjects[_key(tuple(parameters(case).get(name) for name in SUBJECT))].append(case)
