@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import functools
 import importlib
 import sys
 
@@ -57,6 +58,7 @@ def main(argv=None):
         return 130
 
 
+@functools.cache
 def _docstring(module):
     """Read, not imported: that would import torch, which takes seconds."""
     return ast.get_docstring(ast.parse(HERE.joinpath(*module.split(".")).with_suffix(".py").read_text()))

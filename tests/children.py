@@ -17,13 +17,19 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["torch"])
 
 
-def run(*command, env=os.environ, cwd=ROOT, timeout=280):
-    """As subprocess.run of Python with these arguments: -c PROGRAM, -m MODULE or FILE, and more for it."""
+def start(*command, env=os.environ, cwd=ROOT, files=(os.devnull, os.devnull)):
+    """The process of Python with these arguments: -c PROGRAM, -m MODULE or FILE, and more for it. It writes to the files."""
     sys.audit("subprocess.Popen", sys.executable, command, str(cwd), env)  # another Python, for those who listen
+    child = FORKS.Process(target=_become, args=(tuple(map(str, command)), dict(env), cwd, *files))
+    child.start()
+    return child
+
+
+def run(*command, env=os.environ, cwd=ROOT, timeout=280):
+    """As subprocess.run of Python with these arguments."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in ("stdout", "stderr")]
-        child = FORKS.Process(target=_become, args=(tuple(map(str, command)), dict(env), cwd, *files))
-        child.start()
+        child = start(*command, env=env, cwd=cwd, files=files)
         child.join(timeout)
         if child.is_alive():
             child.kill()

@@ -18,7 +18,9 @@ import pytest
 import torch
 from filelock import FileLock
 
+from tests import core, covering
 from tests.bulk import Bulk
+from tests.core import function_of
 
 LEFT_OUT = {  # what is said of the cases that do not run, by the names that workers send their numbers under
     "left_to_all": "Left to `make test-all`: {} tests",
@@ -37,6 +39,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "axes(*names): parameters that are an axis of their own (harness.axes)")
+    config.addinivalue_line("markers", "alone(*names): an axis of which values meet no particular others (harness.alone)")
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
     config.addinivalue_line("markers", "long(when=...): a case that takes long, and goes early, so that no core waits for it")
     config.addinivalue_line("markers", "only(when): a case is none unless when(its parameters) holds (harness.only)")
@@ -69,25 +73,32 @@ def pytest_collection_modifyitems(config, items):
 
 def choose(config, items):
     kept, counts = [], config.stash[COUNTS]
-    everything, has_gpu = config.getoption("all"), torch.cuda.is_available()
-    for item in items:
-        if not holds(item, "only"):
-            continue
-        if not everything and not holds(item, "short"):
+    has_gpu = torch.cuda.is_available()
+    real = [item for item in items if holds(item, "only")]
+    left = set() if config.getoption("all") else left_to_all(config.stash[COLLECTED], real)
+    for item in real:
+        if item in left:
             counts["left_to_all"] += 1
         elif item.get_closest_marker("gpu") and not has_gpu:
             counts["gpu_tests_not_run"] += 1
         else:
             kept.append(item)
     if config.getoption("core"):
-        from tests import core
-
         counts["left_to_test"] = len(kept)
         kept = core.chosen(kept)
         counts["left_to_test"] -= len(kept)
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = long_ones_early(kept, getattr(config, "workerinput", {}).get("workercount", 1))
+
+
+def left_to_all(collected, items):
+    """The items that `make test` leaves out: the same ones, whatever -k and -m leave of their tests."""
+    tests = {function_of(item.nodeid) for item in items}
+    of_these = [item for item in collected if function_of(item.nodeid) in tests]
+    noticed = covering.known_killers()
+    considered = [i for i in of_these if holds(i, "only") and (i.nodeid in noticed or holds(i, "short"))]
+    return set(items).difference(considered) | covering.left_out(considered)
 
 
 def long_ones_early(items, workers):
@@ -110,6 +121,7 @@ def is_long(item):
     return any(not marker.args or met(item, *marker.args) for marker in item.iter_markers("long"))
 
 
+@functools.cache
 def holds(item, name):
     """Whether all the conditions that its markers of this name set hold for the parameters of the case."""
     return all(met(item, *marker.args) for marker in item.iter_markers(name))

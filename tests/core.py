@@ -1,23 +1,26 @@
 """The cases of `make test-core`: those that were the first to notice a mutant, and of every other test function the cheapest,
-but for functions of which even that takes long.
+but for functions of which even that takes long. And the dear ones, of which `make test` has few (covering.py).
 
     .venv/bin/python -m pytest -q -n auto --junitxml=build/tests.xml
     .venv/bin/python -m tests.core build/tests.xml
 
-writes to cheapest.json which case that is, where it is much cheaper than the first, or null for a function left out. Several
-files may be given, of parts of the tests; what is in none of them stays as it was.
+writes to cheapest.json which case that is, where it is much cheaper than the first, or null for a function left out; and to
+dear.json what a dear case takes. Several files may be given, of parts of the tests; what is in none of them stays as it was.
 """
 
 import json
+import statistics
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.mutants import outcome
 
-CHEAPEST = Path(__file__).with_name("cheapest.json")
+CHEAPEST, DEAR = (Path(__file__).with_name(f"{name}.json") for name in ("cheapest", "dear"))
 LEAST = 0.5  # seconds: a case that spares less is not worth a line of the file
 MOST = 2  # seconds
+PRICE = 0.2  # seconds: what takes as long is dear
+OUTLIER = 10  # times the median of a test's cases: that is what they share, and one pays for
 
 
 def chosen(items):
@@ -61,5 +64,17 @@ def write(files, to=CHEAPEST):
     to.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
+def write_dear(files, to=DEAR):
+    known = json.loads(to.read_text()) if to.exists() else {}
+    for cases in seconds(files).values():
+        usual = statistics.median(cases.values())
+        for name, time in cases.items():
+            known.pop(name, None)
+            if PRICE < time < OUTLIER * usual:
+                known[name] = round(time, 1)
+    to.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
 if __name__ == "__main__":
     write(sys.argv[1:])
+    write_dear(sys.argv[1:])

@@ -23,10 +23,8 @@ DOTTED = re.compile(r"\b(?:tests|perf)(?:\.\w+)+")  # a module by its name, as i
 
 def digest(step, used=()):
     """A hash of what the step depends on, its tests having used these operations."""
-    hashed = hashlib.sha256()
-    for path in sorted(files(step, frozenset(used))):
-        hashed.update(f"{path.relative_to(ROOT)}\0{_hashes()[path]}\0".encode())
-    return hashed.hexdigest()[:12]
+    wanted = files(step, frozenset(used))
+    return hashlib.sha256(b"".join(line for path, line in _lines().items() if path in wanted)).hexdigest()[:12]
 
 
 @functools.cache
@@ -110,6 +108,12 @@ def _imports(file):
         used |= {path.with_suffix(".py") for name in named for path in (name, name.parent)}
         used = {path for path in used if path.suffix == ".py"}
     return used & _hashes().keys()
+
+
+@functools.cache
+def _lines():
+    """{path: its name and hash} in the order of names."""
+    return {path: f"{path.relative_to(ROOT)}\0{_hashes()[path]}\0".encode() for path in sorted(_hashes())}
 
 
 @functools.cache

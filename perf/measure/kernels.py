@@ -71,6 +71,7 @@ def _holds_kernels(path):
     return package in PACKAGES and folder in (*OPS, *SHARED) and path.is_file()
 
 
+@functools.cache
 def parts(path):
     """The parts of a path in the repository, those of operations/gemm as if they were of gemm."""
     found = (*path.relative_to(ROOT).parts, "", "")

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import children
+from tests.harness import short
+
 HERE = Path(__file__).parent
 TINY = f"""{str(HERE.parent / "simt/kernels/tiny.cuh")!r}, ["tiny::fill<1>"]"""
 BUILD = f"""
@@ -37,20 +40,17 @@ sys.exit(tune.run([cases.gemv(64, 48)], ["cuda_reference"], torch.device("cpu"),
 
 
 @pytest.fixture
-def start(tmp_path):
-    """start(before="", program=BUILD) starts a process that builds with g++, which logs its number and does `before` when it
-    compiles."""
+def environment(tmp_path):
+    """environment(before=""): with a g++ that logs its number and does `before` when it compiles."""
 
-    def start(before="", program=BUILD):
+    def made(before=""):
         compiler = tmp_path / f"compiler{len(list(tmp_path.iterdir()))}"
         log = f'case "$*" in *" -c "*) echo $$ >> {tmp_path / "compiled"}; {before} ;; esac'
         compiler.write_text(f'#!/bin/sh\n{log}\nexec g++ "$@"\n')
         compiler.chmod(0o700)
-        environment = os.environ | {"CXX": str(compiler), "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
-        heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a suite in the background does not
-        return subprocess.Popen([sys.executable, "-c", program], cwd=HERE.parents[1], env=environment, preexec_fn=heeds)
+        return os.environ | {"CXX": str(compiler), "TRITONKERNELS_CACHE": str(tmp_path / "cache")}
 
-    return start
+    return made
 
 
 @pytest.fixture
@@ -74,18 +74,21 @@ def is_gone(pid):
         return True
 
 
-def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path):
-    killed = start(before="sleep 300")
+def test_after_a_killed_build_two_processes_build_once(environment, compiled, tmp_path):
+    killed = children.start("-c", BUILD, env=environment("sleep 300"))
     wait_for(compiled)
     killed.kill()
-    killed.wait()
-    processes = [start(), start()]
-    assert [process.wait(100) for process in processes] == [0, 0]
+    killed.join()
+    processes = [children.start("-c", BUILD, env=environment()) for _ in range(2)]
+    for process in processes:
+        process.join(100)
+    assert [process.exitcode for process in processes] == [0, 0]
     assert len(compiled()) == 3, "the killed one, the emulation and the kernel"
     assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
     wait_for(lambda: is_gone(compiled()[0]))
 
 
+@short(lambda program, how: program == BUILD or how == signal.SIGKILL)
 @pytest.mark.parametrize(
     "program, how, status",
     [
@@ -95,8 +98,10 @@ def test_after_a_killed_build_two_processes_build_once(start, compiled, tmp_path
         (TUNE, signal.SIGKILL, -signal.SIGKILL),
     ],
 )
-def test_an_interrupted_build_takes_its_compilers_along(start, compiled, tmp_path, program, how, status):
-    process = start("sleep 300", program)
+def test_an_interrupted_build_takes_its_compilers_along(environment, compiled, tmp_path, program, how, status):
+    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a suite in the background does not
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, cwd=HERE.parents[1], env=environment("sleep 300"), preexec_fn=heeds)
     wait_for(compiled)
     process.send_signal(how)
     assert process.wait(30) == status

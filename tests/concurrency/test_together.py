@@ -4,7 +4,7 @@ import os
 
 from tests import children
 from tests.concurrency.calls import COMBINING
-from tests.harness import runnable_designs
+from tests.harness import runnable_designs, thorough
 
 BUILT = ("cuda_reference-gemm-rasterized", "cuda_reference-gemv-vectorized")  # two builds: enough to run side by side
 INTERPRETED = ("tritonkernels-gemm-rasterized", "tritonkernels-gemv-vectorized", "tritonkernels-conv2d-depthwise")
@@ -17,6 +17,7 @@ def run(*designs, **environment):
     assert done.stderr.count("interpreter") <= 1, "the backend is chosen once, and announced once"
 
 
+@thorough  # of processes test_processes.py has it, of threads test_first_calls.py
 def test_cold_with_nothing_built(tmp_path):
     run(*BUILT, *INTERPRETED, TRITONKERNELS_CACHE=str(tmp_path / "cache"))
     assert len(list(tmp_path.glob("cache/*/*.so"))) == len(BUILT), "each module is built once"

@@ -14,6 +14,7 @@ from tests.harness import (
     SMALL,
     Size,
     available_on,
+    axes,
     bits,
     built,
     designs,
@@ -260,6 +261,7 @@ def test_conv2d_returns_the_memory_format_of_its_input(library, op, design, devi
     + [(*precision, sizes) for precision in cases.MORE_PRECISIONS for sizes in cases.FEWER_MATMUL_SIZES],
     ids=lambda x: size_id(x) if isinstance(x, tuple) else str(x),
 )
+@axes("dtype, kwargs", "sizes")
 def test_matmul_sizes(library, op, design, device, sizes, dtype, kwargs):
     available_on(library, device)
     m, n, k = sizes
@@ -288,6 +290,7 @@ def test_matmul_shapes(library, op, design, device, name):
     + [(*precision, layout) for precision in cases.MORE_PRECISIONS for layout in LAYOUTS[:2]],
     ids=lambda x: getattr(x, "__name__", str(x)),
 )
+@axes("dtype, kwargs", "layout")
 def test_matmul_layouts(library, op, design, device, layout, dtype, kwargs):
     available_on(library, device)
     a, b = random(3, 19, 35, dtype=dtype, device=device), random(3, 35, 21, dtype=dtype, device=device)

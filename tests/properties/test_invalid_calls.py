@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cuda_reference.launch import CudaLaunch
-from tests.harness import LIBRARIES, OPS, bits, random
+from tests.harness import LIBRARIES, OPS, alone, bits, random
 from tests.properties.mistakes import wrong_calls
 from tests.properties.wrong import MISTAKES
 from tritonkernels import backend
@@ -39,6 +39,7 @@ def memory(t):
 
 
 @pytest.mark.parametrize("op, mistake", [pytest.param(op, m, id=f"{op}-{m.__name__}") for op in OPS for m in MISTAKES[op]])
+@alone("library")
 def test_a_mistake_is_a_typed_error_before_any_launch(library, op, mistake, for_all):
     function = getattr(importlib.import_module(library.package), op)
 

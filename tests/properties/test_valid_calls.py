@@ -14,12 +14,12 @@ pytestmark = [
     pytest.mark.timeout(900),  # shrinking a failure takes its time
 ]
 
-# Of each design: a second (15 on a GPU); --depth and `make fuzz` take more. The emulation takes 2 ms a call, the
+# Of each design: half a second (15 on a GPU); --depth and `make fuzz` take more. The emulation takes 2 ms a call, the
 # interpreter 20 to 200. Compiled for a GPU, Triton takes 0.5 to 2 s for each new combination of strides and alignments.
 EXAMPLES = {
-    ("cuda_reference", "cpu"): 12,
+    ("cuda_reference", "cpu"): 8,
     ("cuda_reference", "cuda"): 50,
-    ("tritonkernels", "cpu"): 6,
+    ("tritonkernels", "cpu"): 4,
     ("tritonkernels", "cuda"): 8,
 }
 STEPS = 400  # programs times products per element, as far as the interpreter is patient

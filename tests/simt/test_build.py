@@ -1,9 +1,7 @@
 """The build of kernels: cached by all its inputs, with a clear error for every fault. Its cache: tests/concurrency."""
 
-import os
 import shutil
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -185,12 +183,10 @@ def test_checkouts_share_their_builds_but_no_precompiled_headers(backend, tmp_pa
     modules = (f"recipes.module({header}, ({kernel!r},), {backend!r})" for header, kernel in kernels.items())
     shared = ", ".join((f"recipes.runtime({backend!r})", *modules))
     names = f"*(recipe.name for recipe in ({shared}, recipes.headers({backend!r})))"
-    code = f"import os; from cuda_reference import recipes; print(recipes.ROOT, {names})"
-    answers = [
-        subprocess.run([sys.executable, "-c", code], cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
-        for place in (ROOT, tmp_path)
-    ]
-    (here, *shared, headers), (there, *same, others) = (answer.stdout.decode().split() for answer in answers)
+    place = "import os, sys; sys.path.insert(0, os.getcwd())"
+    code = f"{place}; from cuda_reference import recipes; print(recipes.ROOT, {names})"
+    answers = [children.run("-c", code, cwd=folder) for folder in (ROOT, tmp_path)]
+    (here, *shared, headers), (there, *same, others) = (answer.stdout.split() for answer in answers)
     assert (here, there) == (str(ROOT / "cuda_reference"), str(tmp_path / "cuda_reference"))
     assert shared == same and len(shared) == 3 and headers != others
 

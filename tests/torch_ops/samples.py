@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-import cuda_reference
-import tritonkernels
-from tests.harness import DEVICES, available_on, random, short
+import cuda_reference.nn
+import tritonkernels.nn
+from tests.harness import DEVICES, alone, available_on, random, short
 
 LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
 STEPS = {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2}
@@ -88,7 +88,12 @@ SAMPLES = {
     ),
 }
 
-both_packages = pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)
+
+def both_packages(test):
+    """In turn: what is between torch and the designs is the same code."""
+    return alone("package")(pytest.mark.parametrize("package", LIBRARIES, ids=lambda p: p.__name__)(test))
+
+
 every_sample = pytest.mark.parametrize("name", SAMPLES)
 QUICK = ("gemm",)  # in Triton's interpreter; it is the same code for both packages
 emulated = short(lambda package, name: package is cuda_reference or name in QUICK)

@@ -8,13 +8,10 @@ import pickle
 import pytest
 import torch
 
-import cuda_reference.nn
-import tritonkernels.nn
 from tests.harness import available_on, random
-from tests.torch_ops.samples import on_devices
+from tests.torch_ops.samples import both_packages, on_devices
 from tritonkernels.errors import ArgumentError, DtypeError
 
-both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
 SMALL = {
     "Linear": (6, 5),
     "Conv1d": (8, 6, 3),

@@ -10,16 +10,15 @@ import pytest
 import torch
 from torch.nn.utils import parametrize
 
-import cuda_reference.nn
 import tritonkernels.nn
 from perf.measure import baselines
 from tests.choice.stand_ins import SimulatedGpu
 from tests.harness import available_on, random
+from tests.torch_ops.samples import both_packages
 from tritonkernels.choice import bench
 from tritonkernels.errors import ArgumentError, BuildError
 from tritonkernels.nn import swap
 
-both_packages = pytest.mark.parametrize("package", (tritonkernels, cuda_reference), ids=lambda p: p.__name__)
 KINDS = "Linear", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"
 FAST, SLOW = (5e-3, 6e-3), (10e-3, 12e-3)  # seconds of a forward: in a CUDA graph, and eagerly
 

@@ -8,7 +8,7 @@ from cuda_reference.launch import config_of
 from cuda_reference.matmul.persistent import DESIGN
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import check_order, integers, of_four_parts, with_wgmma
-from tests.harness import DEVICES, prepare, random, short, transposed
+from tests.harness import DEVICES, alone, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=3)
@@ -29,6 +29,7 @@ OF_TILES = pytest.mark.parametrize("tile", TILES)
 @short(lambda tile, k, splits: (k, splits) in ((200, 3), (1000, 5)))
 @pytest.mark.parametrize("splits", [2, 3, 5])
 @pytest.mark.parametrize("k", [0, 8, 64, 200, 328, 1000])
+@alone("k", "splits")
 def test_splits_add_up_all_of_k(device, tile, k, splits):
     """Also where the last splits have no products; with all that may follow, of a batch."""
     with_wgmma(device)

@@ -12,7 +12,7 @@ from cuda_reference.trace import trace
 from tests.designs.matmul.exact import OF_GROUPS, check_order, computed, of_four_parts
 from tests.designs.matmul.test_planes import MODES, special_as_in_float64
 from tests.designs.matmul.test_refusals_of_fp16x3 import across, product
-from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, small_integers
+from tests.harness import DEVICES, alone, available_on, bits, prepare, random, run_checked, short, small_integers
 from tritonkernels.target import Target
 
 SLICE = 32
@@ -91,6 +91,7 @@ def check_order_of_parts(device, precision, splits, count, operands):
 @of_modes
 @on_devices
 @pytest.mark.parametrize("k", (150, 512))
+@alone("k")
 def test_every_matrix_of_a_batch_has_its_own_sums(device, precision, k):
     """And all that follows them is done once; the bits are always the same."""
     available_on(LIBRARY, device)
@@ -100,6 +101,7 @@ def test_every_matrix_of_a_batch_has_its_own_sums(device, precision, k):
     assert torch.equal(*map(bits, results))
 
 
+@short(lambda order: order == "2")
 @pytest.mark.parametrize("order", ["1", "2"])
 def test_any_order_of_blocks(monkeypatch, order):
     check_order(monkeypatch, order, "planes", MIDDLE | {"SPLIT_K": 4}, torch.float32, precision="fp16x3")

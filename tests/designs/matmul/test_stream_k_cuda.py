@@ -11,7 +11,7 @@ from tests import nvcc
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import OF_GROUPS, integers, of_four_parts, with_wgmma
 from tests.designs.matmul.test_persistent_cuda import SLICES
-from tests.harness import DEVICES, prepare, random, short, thorough, transposed
+from tests.harness import DEVICES, alone, prepare, random, short, thorough, transposed
 from tritonkernels.target import Target
 
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16
@@ -94,6 +94,7 @@ def test_parts_are_added_in_the_order_of_k(device, before):
 @pytest.mark.parametrize("config", ({}, HIGH, *PAIRS.values()), ids=("small", "high", *PAIRS))
 @pytest.mark.parametrize("own", OF_GROUPS.values(), ids=OF_GROUPS)
 @on_devices
+@alone("own")
 def test_many_parts_are_added_in_groups(device, own, config):
     a, b = of_four_parts(4 * DEPTH, 28, own, device)
     check_order_of_parts(device, {**config, "BLOCKS": 28 * config.get("CLUSTER", 1), "PARTS": 128}, 28, 0, a, b)

@@ -116,8 +116,8 @@ def test_a_choice_that_the_model_gets_wrong_becomes_good(fitted):  # noqa: F811
             shape = drawn.setdefault(run.shape.key, run.shape._replace(judges=True))
             yield run._replace(shape=shape, run=run.run._replace(seconds=run.run.seconds * factor))
 
-    trees = residuals.fitted(list(slower(1, 150)), fitted)
-    before, after = (evaluate.summary(evaluate.outcomes(list(slower(2, 100)), fitted, own)).mean for own in ({}, trees))
+    trees = residuals.fitted(list(slower(1, 100)), fitted)
+    before, after = (evaluate.summary(evaluate.outcomes(list(slower(2, 60)), fitted, own)).mean for own in ({}, trees))
     assert list(trees) == [(PACKAGE, "gemm")] and after - 1 < 0.5 * (before - 1), (before, after)
 
 

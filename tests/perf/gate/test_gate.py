@@ -18,6 +18,7 @@ from perf.gate.findings import Findings
 from perf.gate.gate_steps import Step
 from perf.measure import environment
 from perf.processes import Job
+from tests import children
 
 VERSIONS = ("gpu", "python", "torch", "triton", "numpy", "cuda", "nvcc")  # written again: what gate.KEY lacks must show
 ABOUT = {name: f"some {name}" for name in VERSIONS} | {"commit": "abc", "command": "perf gate", "driver": "580"}
@@ -420,12 +421,12 @@ main(["gate"])
 def test_a_gate_that_is_ended_leaves_a_failure(tmp_path, number, note):
     log = tmp_path / "x.log"
     program = ENDLESS.format(log=log, results=tmp_path, about=ABOUT | {"device": "NVIDIA H200"})
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=environment.ROOT, stdout=subprocess.DEVNULL)
+    process = children.start("-c", program)
     while not (log.exists() and log.read_text().endswith("\n")):
-        assert process.poll() is None
+        assert process.is_alive()
         time.sleep(0.05)
     os.kill(process.pid, number)
-    process.wait()
+    process.join()
     outcome = json.loads((tmp_path / "h200/gate.json").read_text())["steps"]["calls"]
     assert outcome["status"] == "failed" and note in outcome["note"]
     child = int(log.read_text())

@@ -86,7 +86,7 @@ def changed(tmp_path, monkeypatch):
         (tmp_path / path).write_text(text)
 
     def digests(used):
-        for function in (sources.files, sources._hashes, sources._imports, sources._of_packages):
+        for function in (sources.files, sources._hashes, sources._lines, sources._imports, sources._of_packages):
             function.cache_clear()
         return {name: sources.digest(name, used) for name in EVERY}
 
@@ -100,7 +100,7 @@ def changed(tmp_path, monkeypatch):
         return {name for name in EVERY if after[name] != before[name]}
 
     yield run
-    for function in (sources.files, sources._hashes, sources._imports, sources._of_packages):
+    for function in (sources.files, sources._hashes, sources._lines, sources._imports, sources._of_packages):
         function.cache_clear()
 
 

@@ -11,6 +11,7 @@ from stand_ins import record
 from perf.__main__ import main
 from perf.measure import campaign, kernels, records
 from perf.measure.campaign import Step
+from tests.harness import thorough
 
 
 def step(name, code, share=1.0, **more):
@@ -225,6 +226,7 @@ def test_an_interrupt_ends_all_steps_under_way(tmp_path, monkeypatch):
     assert not alive.exists()
 
 
+@thorough  # which an installed package's is in `make test`, too
 def test_the_doctors_command_works(tmp_path):
     doctor = campaign.plan(tmp_path)[0]
     assert run([doctor], tmp_path, seconds=1200)["doctor"].status == "passed", (tmp_path / "doctor.log").read_text()
