@@ -58,6 +58,7 @@ SUITE = (
     "tests/operations/test_conv2d.py",
     "tests/designs/conv2d/test_implicit_gemm_cuda.py",
     "tests/designs/conv2d/test_implicit_gemm.py",
+    "tests/designs/conv2d/test_lanes.py",
     "tests/designs/conv2d/test_winograd.py",
     "tests/designs/conv2d/test_grouped.py",
     "tests/designs/conv2d/test_channels_last.py",
