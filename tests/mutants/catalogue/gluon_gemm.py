@@ -129,7 +129,7 @@ MUTANTS = [
             "math.gcd(problem.c // problem.groups)",
         ),
         ("vectors across groups", "math.gcd(problem.c // problem.groups, *apart)", "math.gcd(problem.c, *apart)"),
-        ("runs of two neighbours that are none", "left + right, (1, VECTOR)), (1, VECTOR))", "left + right, (1, 2)), (1, 1))"),
+        ("runs twice as long as they are", "max_contiguous(offsets, (1, VECTOR))", "max_contiguous(offsets, (1, 2 * VECTOR))"),
     ),
     *of(
         "tritonkernels/interpreter.py",
