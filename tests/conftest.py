@@ -39,8 +39,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "axes(*names): parameters that are an axis of their own (harness.axes)")
-    config.addinivalue_line("markers", "alone(*names): an axis of which values meet no particular others (harness.alone)")
+    config.addinivalue_line("markers", "axes(*names): parameters that are an axis of their own (covering.axes)")
+    config.addinivalue_line("markers", "alone(*names): an axis of which values meet no particular others (covering.alone)")
     config.addinivalue_line("markers", "gpu: needs a GPU; counted, not run, without one")
     config.addinivalue_line("markers", "long(when=...): a case that takes long, and goes early, so that no core waits for it")
     config.addinivalue_line("markers", "only(when): a case is none unless when(its parameters) holds (harness.only)")

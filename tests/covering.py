@@ -3,8 +3,8 @@ cases to meet in one of these, and those that were the first to notice a mutant.
 
 Of those again it leaves out the dear ones (dear.json, made by core.py), as long as of each design and operation one stays.
 
-A parametrization is one axis, however many parameters it has, unless a mark divides it (harness.axes). By another mark an axis
-is alone (harness.alone): each of its values occurs, and need not meet every value of another.
+A parametrization is one axis, however many parameters it has, unless a mark divides it (axes). By another mark an axis
+is alone (alone): each of its values occurs, and need not meet every value of another.
 """
 
 import collections
@@ -12,10 +12,22 @@ import functools
 import itertools
 import json
 
+import pytest
+
 from tests.core import DEAR, function_of
 from tests.mutants import outcome
 
 SUBJECT = ("library", "package", "op", "design", "name")  # parameters that say what a case is of, if it has them
+
+
+def axes(*names):
+    """A mark: of a test's parameters these are axes of their own, each one or several, as in "dtype, kwargs"."""
+    return pytest.mark.axes.with_args(*names)
+
+
+def alone(*names):
+    """A mark: each value of these parameters is in `make test`, and need not meet every value of the others."""
+    return pytest.mark.alone.with_args(*names)
 
 
 def left_out(items):
@@ -38,10 +50,10 @@ def _dear(cases):
 
 
 def _left_out(cases):
-    found, alone = axes(cases[0]), {name for mark in cases[0].iter_markers("alone") for name in mark.args}
+    found, lone = axes_of(cases[0]), {name for mark in cases[0].iter_markers("alone") for name in mark.args}
     rows = {case: [_key(tuple(case.callspec.params[name] for name in names)) for names in found] for case in cases}
     changing = [axis for axis in range(len(found)) if len({row[axis] for row in rows.values()}) > 1]
-    together = [axis for axis in changing if alone.isdisjoint(found[axis])]
+    together = [axis for axis in changing if lone.isdisjoint(found[axis])]
     if len(changing) < 2 or len(changing) == len(together) == 2:
         return ()
     values = {case: {axis: (axis, row[axis]) for axis in changing} for case, row in rows.items()}
@@ -61,7 +73,7 @@ def _left_out(cases):
     return set(rows).difference(kept)
 
 
-def axes(item):
+def axes_of(item):
     """The names of the parameters of each axis."""
     divided = [[name.strip() for name in names.split(",")] for mark in item.iter_markers("axes") for names in mark.args]
     known = {name for names in divided for name in names}

@@ -24,16 +24,6 @@ def short(when):
 thorough = short(lambda: False)
 
 
-def axes(*names):
-    """A mark: of a test's parameters these are axes of their own, each one or several, as in "dtype, kwargs": covering.py."""
-    return pytest.mark.axes.with_args(*names)
-
-
-def alone(*names):
-    """A mark: each value of these parameters is in `make test`, and need not meet every value of the others: covering.py."""
-    return pytest.mark.alone.with_args(*names)
-
-
 def a_third(values, turn, everything):
     """The values that a test of a GPU has with its turn-th config: every third, for with each of them every config compiles for
     minutes; all in `make test-all` and the gate without --quick."""

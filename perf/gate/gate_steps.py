@@ -1,6 +1,5 @@
 """The steps of `python -m perf gate`: the programs that each runs in parallel, and how to read their output."""
 
-import functools
 import importlib.metadata
 import os
 import re
@@ -139,11 +138,11 @@ def instrumentation(mode, folder):
     return {"TRITON_INSTRUMENTATION_MODE": mode, "TRITON_CACHE_DIR": str(folder / f"{mode}-kernels")}
 
 
-@functools.cache
 def _triton_designs():
-    """(operation/design, its source and all that it is made of) of each"""
-    files = [(op, file) for op in OPS for file in sorted((ROOT / "tritonkernels" / op).glob("[!_]*.py"))]
-    return [(f"{op}/{file.stem}", "\n".join(used.read_text() for used in kernels.reached([file]))) for op, file in files]
+    """(operation/design, its source and all that it is made of)"""
+    for op in OPS:
+        for file in sorted((ROOT / "tritonkernels" / op).glob("[!_]*.py")):
+            yield f"{op}/{file.stem}", "\n".join(used.read_text() for used in kernels.reached([file]))
 
 
 def uninstrumented():

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests import cases
+from tests.covering import axes
 from tests.harness import (
     DEVICES,
     LAYOUTS,
@@ -14,7 +15,6 @@ from tests.harness import (
     SMALL,
     Size,
     available_on,
-    axes,
     bits,
     built,
     designs,

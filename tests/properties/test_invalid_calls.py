@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from cuda_reference.launch import CudaLaunch
-from tests.harness import LIBRARIES, OPS, alone, bits, random
+from tests.covering import alone
+from tests.harness import LIBRARIES, OPS, bits, random
 from tests.properties.mistakes import wrong_calls
 from tests.properties.wrong import MISTAKES
 from tritonkernels import backend

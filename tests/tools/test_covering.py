@@ -7,7 +7,7 @@ import types
 import pytest
 
 from tests import core, covering
-from tests.harness import alone, axes
+from tests.covering import alone, axes
 
 SIZES, TYPES, LAYOUTS = (1, 2, 3), ("half", "float"), ("rows", ["columns"])  # a list is no key
 

@@ -9,7 +9,8 @@ from torch.nn import functional
 
 import cuda_reference.nn
 import tritonkernels.nn
-from tests.harness import DEVICES, alone, available_on, random, short
+from tests.covering import alone
+from tests.harness import DEVICES, available_on, random, short
 
 LIBRARIES = {tritonkernels: tritonkernels.launch.LIBRARY, cuda_reference: cuda_reference.launch.LIBRARY}
 STEPS = {"stride": (2, 1), "padding": 1, "dilation": (1, 2), "groups": 2}

@@ -10,13 +10,13 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry, operands
 from ..language.dot import widened
 from ..language.epilogue import rounded
-from ..language.lanes import load_along, store_along
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.work import of_outputs, strip
+from .parts.lanes import load_along, store_along
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums

@@ -22,7 +22,6 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
-from ..language.lanes import load_along, store_along
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.packed import MULTIPLE
 from ..language.structs import Filters, Images, Vector
@@ -31,6 +30,7 @@ from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.work import of_outputs, rewritten, strip
 from ..problem import needs_wide_offsets
+from .parts.lanes import load_along, store_along
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums

@@ -30,7 +30,6 @@ from ..integers import ceil_div
 from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
-from ..language.lanes import load_along, store_along
 from ..language.last_to_arrive import last_to_arrive, sum_in_order
 from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
@@ -42,6 +41,7 @@ from ..launch import TritonLaunch
 from ..operations.conv2d.work import gathered, of_product
 from ..problem import needs_wide_offsets
 from ..workspace import counters, partial_sums
+from .parts.lanes import load_along, store_along
 from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles, rows_by_element, sizes
 
 ENOUGH = 32  # tiles of pixels

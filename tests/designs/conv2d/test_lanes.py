@@ -3,7 +3,7 @@
 import pytest
 
 from tests.harness import channels_last, random, run_checked
-from tritonkernels.language import lanes
+from tritonkernels.conv2d.parts import lanes
 from tritonkernels.language.triton import tl
 from tritonkernels.launch import LIBRARY
 

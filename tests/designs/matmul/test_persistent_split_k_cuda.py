@@ -6,9 +6,10 @@ import torch
 
 from cuda_reference.launch import config_of
 from cuda_reference.matmul.persistent import DESIGN
+from tests.covering import alone
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import check_order, integers, of_four_parts, with_wgmma
-from tests.harness import DEVICES, alone, prepare, random, short, transposed
+from tests.harness import DEVICES, prepare, random, short, transposed
 from tritonkernels.target import Target
 
 SMALL = config_of(BM=64, BN=64, CONSUMERS=1, STAGES=4, GROUP=8, BLOCKS=3)

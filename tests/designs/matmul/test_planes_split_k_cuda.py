@@ -9,10 +9,11 @@ from cuda_reference.launch import LIBRARY
 from cuda_reference.matmul import planes
 from cuda_reference.matmul.parts import splits
 from cuda_reference.trace import trace
+from tests.covering import alone
 from tests.designs.matmul.exact import OF_GROUPS, check_order, computed, of_four_parts
 from tests.designs.matmul.test_planes import MODES, special_as_in_float64
 from tests.designs.matmul.test_refusals_of_fp16x3 import across, product
-from tests.harness import DEVICES, alone, available_on, bits, prepare, random, run_checked, short, small_integers
+from tests.harness import DEVICES, available_on, bits, prepare, random, run_checked, short, small_integers
 from tritonkernels.target import Target
 
 SLICE = 32

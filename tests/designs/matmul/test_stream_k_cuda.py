@@ -8,10 +8,11 @@ from cuda_reference.launch import config_of
 from cuda_reference.matmul.stream_k import DESIGN, cut
 from perf.offline import sass
 from tests import nvcc
+from tests.covering import alone
 from tests.designs.matmul import exact
 from tests.designs.matmul.exact import OF_GROUPS, integers, of_four_parts, with_wgmma
 from tests.designs.matmul.test_persistent_cuda import SLICES
-from tests.harness import DEVICES, alone, prepare, random, short, thorough, transposed
+from tests.harness import DEVICES, prepare, random, short, thorough, transposed
 from tritonkernels.target import Target
 
 BLOCKS, DEPTH = 3, 64  # elements of a slice of fp16

@@ -132,7 +132,7 @@ MUTANTS = [
         ("taken for rounded", "problem.precision, are_tf32", "problem.precision, True"),
     ),
     *of(
-        "tritonkernels/language/lanes.py",
+        "tritonkernels/conv2d/parts/lanes.py",
         "test_lanes or test_implicit_gemm and hot_loop_copies",
         ("a tile as it was loaded", "return turned(tl.load(", "return (tl.load("),
         ("values as they were", "turned(values)", "values"),

@@ -8,8 +8,8 @@ lanes, and turning moves no data.
 
 import triton as compiler
 
-from ..backend import version
-from .triton import tl, triton
+from ...backend import version
+from ...language.triton import tl, triton
 
 TIES_GO_FIRST = tl.constexpr(version(compiler) < (3, 7))
 
