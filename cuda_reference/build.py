@@ -31,7 +31,7 @@ __all__ = ["BACKENDS", "ROOT", "build_part", "doctor", "is_built", "load", "load
 BACKENDS = ("simt", "cuda", "trace")
 _RECORDER = ("trace_begin", "trace_end", "trace_shared", "__file__")  # functions of a traced module besides its kernels
 
-TYPICAL, LONGEST = 14, 32  # seconds of nvcc for one kernel, on the host of an H200: the median, and the most that was measured
+TYPICAL, LONGEST = 4, 8  # seconds of nvcc for one kernel of a first call, alone on a core: the median, and the most of 27
 _kernels: dict = {}
 _parts: dict = {}  # what every module is built with: an open descriptor, and the state in which it was verified
 _locks: dict = {}  # one per module, so that a build delays only those who need it
