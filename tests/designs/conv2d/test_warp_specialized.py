@@ -8,6 +8,7 @@ import json
 import pytest
 import torch
 
+from cuda_reference.launch import LIBRARY as CUDA
 from tests import gluon_threads
 from tests.compiler import printed
 from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two
@@ -93,6 +94,15 @@ def test_refusals():
     assert refusal() is None and refusal(dtype=torch.float32) is None
     assert "fp64" in refusal(dtype=torch.float64) and "2 groups" in refusal(groups=2)
     assert "sm_80" in refusal(target=Target.named("a100")) and "interpreter" in refusal(target=Target.named("interpreter"))
+
+
+@pytest.mark.parametrize("library", (LIBRARY, CUDA), ids=lambda library: library.package)
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+def test_tf32_is_chosen_where_it_is_predicted_to_be_faster(library, layout):
+    """By the figures of 16 bits, where records have none of tf32."""
+    x, weight = (layout(torch.empty(shape, device="meta")) for shape in ((4, 640, 32, 32), (640, 640, 3, 3)))
+    problem = prepare("conv2d", x, weight, padding=1, precision="tf32").problem
+    assert library.ranking(problem, H200)[0].design.name == "warp_specialized"
 
 
 @pytest.mark.gpu

@@ -27,5 +27,6 @@ int main() {
         std::printf("[\"bit\", %d]\n", int(bit));
     };
     for (int64_t count : {2, 100, 0}) tried([&] { images(count); });
+    tried([] { encode(PixelTensor{4096, 4, 1, {2, 5, 7, 24}, {840, 168, 24}, {-1, -2}, {1, 2}, {3, 4}, {64, 32}}); });
     tried([&] { encode(TiledTensor{4097, 2, 0, {1, 1, 1}, {8, 8}, {1, 8}}); });
 }

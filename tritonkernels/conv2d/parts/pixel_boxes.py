@@ -180,10 +180,11 @@ def _store(acc, bias, out, position, filter, g, tile):
             acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0).to(gl.float32)[None, :]
         CHUNK: gl.constexpr = tile.CHUNK
         DOWN: gl.constexpr = acc.shape[0] // 32  # warps
+        ACROSS: gl.constexpr = acc.shape[1] // CHUNK  # lanes
         LAYOUT: gl.constexpr = (
             gl.BlockedLayout([1, 1], [32, 1], [DOWN, 4 // DOWN], [0, 1])
             if tile.PIXELS_INSIDE
-            else gl.BlockedLayout([1, CHUNK], [CHUNK, 32 // CHUNK], [4, 1], [1, 0])
+            else gl.BlockedLayout([1, CHUNK], [32 // ACROSS, ACROSS], [4, 1], [1, 0])
         )
         values = gl.convert_layout(acc.to(out.ptr.dtype.element_ty), LAYOUT)
         pixel = position + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
