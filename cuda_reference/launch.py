@@ -124,8 +124,8 @@ class TensorMap:
 @dataclass(frozen=True)
 class PixelMap:
     """A kernel's CUtensorMap: images (N, C, H, W), contiguous along C, copied in boxes of (pixels, channels). Pixels go along
-    H and W from `first` in `steps` to the last one moved by `last`, as common/tensor_map.cuh's PixelTensor says; `to_tf32` as of
-    a TensorMap."""
+    H and W from `first` in `steps` to the last one moved by `last`, as common/tensor_map.cuh's PixelTensor says; `to_tf32` as
+    of a TensorMap."""
 
     tensor: torch.Tensor
     box: tuple[int, int]

@@ -2,8 +2,9 @@
 
 Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
 NaN at once and arrives at some later choice; one by cp.async at some time until its thread waits for it. A product by wgmma
-reads its operands when a wait makes it end, and no earlier, and of fp32 no more than tf32. So a missing wait, or a place that is given back too early, is a
-wrong result, and a wait for nothing is an error. What is promised to the compiler (multiple_of, max_contiguous) is checked.
+reads its operands when a wait makes it end, and no earlier, and of fp32 no more than tf32. So a missing wait, or a place that
+is given back too early, is a wrong result, and a wait for nothing is an error. What is promised to the compiler (multiple_of,
+max_contiguous) is checked.
 What warps of a partition owe each other (barrier, fences) is not modelled.
 """
 

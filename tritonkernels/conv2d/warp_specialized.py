@@ -1,13 +1,18 @@
 """conv2d, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
 
 In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, as Triton pipelines it. Here a program
-divides its warps, as matmul's warp_specialized does. A slice is 64 channels of one tap: the pixels of the tile's positions, one
-after the other whatever row or image they are in, and the filters. Of a position the place of the first tap's pixel is known
-for the whole tile, so a slice takes an addition and two comparisons for each.
+divides its warps, as matmul's warp_specialized does. A slice is 128 bytes of channels of one tap: the pixels of the tile's
+positions, one after the other whatever row or image they are in, and the filters. Of a position the place of the first tap's
+pixel is known for the whole tile, so a slice takes an addition and two comparisons for each.
 
 CUDA leaves the pixels' addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and
 columns. So the producer is a whole warpgroup, whose threads copy pixels by cp.async, 16 bytes each, with zeros where a tap is
 outside of its image; it asks TMA for the filters.
+
+wgmma ignores the low bits of fp32 that tf32 lacks. TMA rounds filters on the way. Pixels are rounded in the consumers'
+registers, from which wgmma takes its first operand, too: a pass over the image would read and write it once more, and to round
+in shared memory every slice. So a consumer waits for its product before it loads the next part of a slice, while the other one
+multiplies.
 
 Which slices a program multiplies is operations/conv2d_weight/pieces.py's. Of tiles that several share the sums go to a
 workspace, and a second kernel adds them up, in the order of the reduction.

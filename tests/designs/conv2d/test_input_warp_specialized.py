@@ -100,7 +100,8 @@ WHOLE = {
 
 @pytest.mark.parametrize("library", WHOLE, ids=lambda library: library.package)
 def test_copies(library):
-    """None in channels_last; else one launch for the filter and the gradient, for all phases. Filters of tf32 are to lie along K."""
+    """None in channels_last; else one launch for the filter and the gradient, for all phases. Filters of tf32 are to lie
+    along K."""
 
     def names(name, layout, dtype=torch.float16):
         return [launch.name for launch in launches(library, *operands(name, layout, dtype=dtype), WHOLE[library])[1]]

@@ -92,8 +92,8 @@ def test_sizes_of_tf32(name, layout, device):
 
 
 def between_neighbours(which, layout=channels_last, device="cpu"):
-    """((input, weight, None), options, result) of 40 channels, one operand ones, the other between two numbers of tf32 and closer
-    to the upper one."""
+    """((input, weight, None), options, result) of 40 channels, one operand ones, the other between two numbers of tf32 and
+    closer to the upper one."""
     values = [torch.ones(shape, device=device) for shape in ((1, 40, 9, 8), (8, 40, 1, 1))]
     values[which] += 3 * 2.0**-12
     return (*map(layout, values), None), {"precision": "tf32"}, 40 * (1 + 2.0**-10)

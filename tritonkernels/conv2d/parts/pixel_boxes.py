@@ -19,8 +19,8 @@ AHEAD = gl.constexpr(2)  # slices that are on their way while one more is reques
 
 class Tile(NamedTuple):
     """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap,
-    of which CHUNK are 16 bytes. PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes.
-    FILTERS_INSIDE: boxes of filters have a row for each channel. TF32: consumers round pixels to it."""
+    of which CHUNK are 16 bytes. PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16
+    bytes. FILTERS_INSIDE: boxes of filters have a row for each channel. TF32: consumers round pixels to it."""
 
     M: Any
     N: Any

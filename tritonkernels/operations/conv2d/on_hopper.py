@@ -1,4 +1,4 @@
-"""What warp_specialized refuses in both packages: conv2d's and conv2d_weight's, whose boxes have rows of 128 bytes of channels."""
+"""What warp_specialized refuses in both packages: conv2d's and conv2d_weight's, whose boxes have 128 bytes of channels."""
 
 
 def refuses_on_hopper(problem, target, along):

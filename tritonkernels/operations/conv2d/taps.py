@@ -35,9 +35,9 @@ def are_across(filters):
 
 
 def lines_of_gradient(filters):
-    """(the dimension that the lines are along in which the gradient of the input reads filters (K, C, R, S); the dimensions in the
-    order in which a copy into channels_last makes such lines). They lie across that convolution's reduction, but for tf32; then
-    the copy reads planes, where C lies inside."""
+    """How the gradient of the input reads filters (K, C, R, S): (the dimension that lines are along; the dimensions in the
+    order in which a copy into channels_last makes such lines). 16 bits lie across that convolution's reduction, tf32 along it:
+    where C lies inside, its copy reads planes of (S, C)."""
     if filters.itemsize == 2:
         return 1, (0, 1, 2, 3)
     return 0, (2, 0, 3, 1) if filters.stride(1) == 1 else (1, 0, 2, 3)
