@@ -138,3 +138,10 @@ def test_filters_of_groups_are_no_matrix_to_read_in_place(library):
     """One tap, by a design that reads a flipped filter."""
     weight, grad = random(6, 4, 1, 1), random(2, 6, 5, 7)
     run_checked(library, "conv2d_input", "implicit_gemm", (2, 8, 5, 7), weight, grad, groups=2)
+
+
+@pytest.mark.parametrize("dtype, channels", [(torch.float16, 8), (torch.float32, 4)])
+def test_filters_are_read_in_place_in_chunks_of_16_bytes(dtype, channels):
+    for count in (channels, channels // 2, 3 * channels):
+        filters = first_dim_inside(torch.empty(count, 8, 3, 3, dtype=dtype))
+        assert lie_along(filters, 0) == (count % channels == 0), count
