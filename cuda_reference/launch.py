@@ -124,13 +124,15 @@ class TensorMap:
 @dataclass(frozen=True)
 class PixelMap:
     """A kernel's CUtensorMap: images (N, C, H, W), contiguous along C, copied in boxes of (pixels, channels). Pixels go along
-    H and W from `first` in `steps` to the last one moved by `last`, as common/tensor_map.cuh's PixelTensor says."""
+    H and W from `first` in `steps` to the last one moved by `last`, as common/tensor_map.cuh's PixelTensor says; `to_tf32` as
+    of a TensorMap."""
 
     tensor: torch.Tensor
     box: tuple[int, int]
     first: tuple[int, int] = (0, 0)
     last: tuple[int, int] = (0, 0)
     steps: tuple[int, int] = (1, 1)
+    to_tf32: bool = False
 
     def wire(self):
         """The members of the map, as numbers."""
@@ -139,7 +141,8 @@ class PixelMap:
         row = row if h > 1 else w * pixel
         image = image if n > 1 else h * row
         sizes = n, h, w, c, image, row, pixel
-        return self.tensor.data_ptr(), self.tensor.element_size(), *sizes, *self.first, *self.last, *self.steps, *self.box
+        kind = self.tensor.element_size(), int(self.to_tf32)
+        return self.tensor.data_ptr(), *kind, *sizes, *self.first, *self.last, *self.steps, *self.box
 
 
 _MAPS = TensorMap, PixelMap

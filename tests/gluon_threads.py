@@ -2,8 +2,9 @@
 
 Only one thread runs at a time. At each operation on a barrier a seeded choice says who goes on. A copy by TMA makes its place
 NaN at once and arrives at some later choice; one by cp.async at some time until its thread waits for it. A product by wgmma
-reads its operands when a wait makes it end, and no earlier. So a missing wait, or a place that is given back too early, is a
-wrong result, and a wait for nothing is an error. What is promised to the compiler (multiple_of, max_contiguous) is checked.
+reads its operands when a wait makes it end, and no earlier, and of fp32 no more than tf32. So a missing wait, or a place that
+is given back too early, is a wrong result, and a wait for nothing is an error. What is promised to the compiler (multiple_of,
+max_contiguous) is checked.
 What warps of a partition owe each other (barrier, fences) is not modelled.
 """
 
@@ -13,6 +14,8 @@ import types
 from typing import Any, NamedTuple
 
 import numpy
+
+from tritonkernels.language.descriptor import rounds
 
 LAYOUTS = "NVMMADistributedLayout", "NVMMASharedLayout", "BlockedLayout", "SliceLayout", "DotOperandLayout"
 PATIENCE = 20000  # choices in which nothing happens
@@ -79,9 +82,13 @@ class Shared(NamedTuple):
     def permute(self, order):
         return Shared(self.values.transpose(order))
 
-    def slice(self, first, count):
-        assert 0 <= first <= first + count <= len(self.values), "outside of the slice"
-        return Shared(self.values[first : first + count])
+    @property
+    def shape(self):
+        return self.values.shape
+
+    def slice(self, first, count, dim=0):
+        assert 0 <= first <= first + count <= self.shape[dim], "outside of the slice"
+        return Shared(self.values[(slice(None),) * dim + (slice(first, first + count),)])
 
     def store(self, tile):
         self.values[...] = tile
@@ -104,6 +111,10 @@ class Joined(NamedTuple):
     def transpose(self, order):
         return self._replace(transposed=not self.transposed)
 
+    @property
+    def dtype(self):
+        return self.boxes.dtype
+
     def astype(self, dtype):
         matrix = numpy.concatenate(list(self.boxes), axis=1).astype(dtype)
         return matrix.T if self.transposed else matrix
@@ -123,6 +134,22 @@ class Barrier:
             self.phase, self.pending = self.phase + 1, self.count
 
 
+TF32 = numpy.uint32(0xFFFFE000)  # the bits of an fp32 that it has
+
+
+def round_to_tf32(values):
+    """To nearest; NaN stays what it is."""
+    bits = numpy.ascontiguousarray(values).view(numpy.uint32)
+    rounded = ((bits + numpy.uint32(0x1000)) & TF32).view(numpy.float32)
+    return tensor(numpy.where(numpy.isnan(values), values, rounded))
+
+
+def as_wgmma_reads(matrix):
+    """An operand in fp32, which has the low bits of a tf32 cut off."""
+    wide = numpy.ascontiguousarray(matrix.astype(numpy.float32))
+    return wide if matrix.dtype != numpy.float32 else (wide.view(numpy.uint32) & TF32).view(numpy.float32)
+
+
 class Sum(NamedTuple):
     """A product that is under way."""
 
@@ -133,7 +160,7 @@ class Sum(NamedTuple):
 
     def end(self):
         acc = self.acc.result[0] if isinstance(self.acc, Sum) else self.acc
-        self.result.append(tensor(acc + self.a.astype(numpy.float32) @ self.b.astype(numpy.float32)))
+        self.result.append(tensor(acc + as_wgmma_reads(self.a) @ as_wgmma_reads(self.b)))
 
 
 class Program:
@@ -222,7 +249,7 @@ class Program:
             place.values[...] = numpy.nan
             box = numpy.zeros(boxes.shape, boxes.dtype)
             inside = boxes.values[tuple(slice(first, first + size) for first, size in zip(corner, boxes.shape))]
-            box[tuple(map(slice, inside.shape))] = inside
+            box[tuple(map(slice, inside.shape))] = round_to_tf32(inside) if boxes.rounds else inside
             self.copies.append((place.values, box, barrier.values))
 
     def copy(self, place, pointers, mask=True):
@@ -250,8 +277,8 @@ class Program:
         return self.own.groups
 
     def multiply(self, a, b, acc, is_async=False):
-        assert a.values.shape[1] == b.values.shape[0]
-        self.pending().append(Sum(acc, a.values, b.values, []))
+        assert a.shape[1] == b.shape[0]
+        self.pending().append(Sum(acc, getattr(a, "values", a), b.values, []))
         return self.pending()[-1] if is_async else self.products_end(0, (self.pending()[-1],))
 
     def products_end(self, pendings, deps):
@@ -273,6 +300,7 @@ class Boxes(NamedTuple):
 
     values: Any
     shape: Any
+    rounds: Any
     layout: Any = None
 
     @property
@@ -357,6 +385,7 @@ def _fakes(program):
         "copy_async": program.copy,
         "async_copy": async_copy,
         "reinterpret": Shared.reinterpret,
+        "round_to_tf32": round_to_tf32,
     }
     return {"gl": gl, "tl": types.SimpleNamespace(**numbers), "mbarrier": mbarrier, **copies, **products, **nothing}
 
@@ -376,7 +405,7 @@ def _in_python(function, fakes):
 def _argument(value):
     """A kernel's argument, with memory instead of tensors, and numbers instead of constants."""
     if hasattr(value, "block_shape"):
-        return Boxes(value.base.numpy(), tuple(value.block_shape))
+        return Boxes(value.base.numpy(), tuple(value.block_shape), rounds(value))
     if isinstance(value, tuple):
         return type(value)(*map(_argument, value))
     if hasattr(value, "untyped_storage"):

@@ -33,19 +33,23 @@ inline CUtensorMapL2promotion fetched_at_once(cuuint64_t pitch) {
     return pitch % 128 == 0 ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B;
 }
 
+// The type of elements that are copied as they are, or rounded.
+template <class Tensor> CUtensorMapDataType type_of(const Tensor& t) {
+    return t.to_tf32              ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+           : t.element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+           : t.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                  : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+}
+
 inline CUtensorMap encode(const TiledTensor& t) {
     CUtensorMap map{};
     if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0) return map;  // empty, and never copied
     static const auto encode_tiled = driver_function<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
-    const auto type = t.to_tf32              ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-                      : t.element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
-                      : t.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
-                                             : CU_TENSOR_MAP_DATA_TYPE_UINT32;
     const cuuint64_t sizes[3] = {cuuint64_t(t.sizes[2]), cuuint64_t(t.sizes[1]), cuuint64_t(t.sizes[0])};  // innermost first
     const cuuint64_t pitches[2] = {cuuint64_t(t.strides[1] * t.element_bytes), cuuint64_t(t.strides[0] * t.element_bytes)};
     const cuuint32_t box[3] = {cuuint32_t(t.box[1]), cuuint32_t(t.box[0]), 1}, steps[3] = {1, 1, 1};
     check_encoded("cuTensorMapEncodeTiled",
-                  encode_tiled(&map, type, 3, reinterpret_cast<void*>(t.address), sizes, pitches, box, steps,
+                  encode_tiled(&map, type_of(t), 3, reinterpret_cast<void*>(t.address), sizes, pitches, box, steps,
                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, fetched_at_once(pitches[0]),
                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     return map;
@@ -55,14 +59,13 @@ inline CUtensorMap encode(const PixelTensor& t) {
     CUtensorMap map{};
     if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0 || t.sizes[3] == 0) return map;
     static const auto encode_im2col = driver_function<PFN_cuTensorMapEncodeIm2col_v12000>("cuTensorMapEncodeIm2col");
-    const auto type = t.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
     cuuint64_t sizes[4], pitches[3];  // innermost first, as are corners and steps
     for (int i = 0; i < 4; ++i) sizes[i] = t.sizes[3 - i];
     for (int i = 0; i < 3; ++i) pitches[i] = t.strides[2 - i] * t.element_bytes;
     const int first[2] = {int(t.first[1]), int(t.first[0])}, last[2] = {int(t.last[1]), int(t.last[0])};
     const cuuint32_t steps[4] = {1, cuuint32_t(t.steps[1]), cuuint32_t(t.steps[0]), 1};
     check_encoded("cuTensorMapEncodeIm2col",
-                  encode_im2col(&map, type, 4, reinterpret_cast<void*>(t.address), sizes, pitches, first, last,
+                  encode_im2col(&map, type_of(t), 4, reinterpret_cast<void*>(t.address), sizes, pitches, first, last,
                                 cuuint32_t(t.box[1]), cuuint32_t(t.box[0]), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                                 CU_TENSOR_MAP_SWIZZLE_128B, fetched_at_once(pitches[0]), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     // Drivers up to 13.1 set a bit that is wrong for tensors of less than 128 KB; CUTLASS clears it, too
@@ -85,6 +88,7 @@ inline CUtensorMap encode(const PixelTensor& t) {
 // What both kinds want.
 template <class Tensor> void check_map(const Tensor& t) {
     const auto bytes = [&](int64_t elements) { return elements * t.element_bytes; };
+    if (t.to_tf32 && t.element_bytes != 4) refuse_map("fp32 to make tf32 of");
     if (t.address == 0 || t.address % 16 != 0) refuse_map("an address that is a multiple of 16");
     for (const int64_t stride : t.strides)
         if (stride <= 0 || bytes(stride) % 16 != 0 || bytes(stride) >> 40 != 0)
@@ -97,7 +101,6 @@ template <class Tensor> void check_map(const Tensor& t) {
 
 inline CUtensorMap encode(const TiledTensor& t) {
     if (t.sizes[0] == 0 || t.sizes[1] == 0 || t.sizes[2] == 0) return {t, {}};
-    if (t.to_tf32 && t.element_bytes != 4) refuse_map("fp32 to make tf32 of");
     check_map(t);
     if (t.box[0] < 1 || t.box[0] > 256) refuse_map("a box of 1 to 256 rows");
     return {t, {}};

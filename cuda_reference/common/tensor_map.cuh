@@ -20,9 +20,9 @@ struct TiledTensor {
 // Images (N, H, W, C) whose channels are contiguous, copied in boxes of (pixels, channels) with the 128-byte swizzle: a row for
 // each pixel, one after the other along W, H and N, in steps (im2col mode). They go through the rows `first[0]` to
 // H - 1 + `last[0]` and the columns `first[1]` to W - 1 + `last[1]` of each image, which may begin or end outside of it: the
-// inputs of a tap of a convolution. A request adds the place of its tap to all pixels.
+// inputs of a tap of a convolution. A request adds the place of its tap to all pixels. to_tf32 is a TiledTensor's.
 struct PixelTensor {
-    int64_t address, element_bytes;
+    int64_t address, element_bytes, to_tf32;
     int64_t sizes[4], strides[3];          // in elements; strides of an image, a row and a pixel, of multiples of 16 bytes
     int64_t first[2], last[2], steps[2];   // along H and W: -128 to 127, steps 1 to 8
     int64_t box[2];                        // at most 1024 pixels, 128 bytes of channels

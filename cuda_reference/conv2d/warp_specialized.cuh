@@ -7,6 +7,9 @@
 // and C columns, one for each tap: both operands lie along the reduction. Or they are of C rows and K columns (not ALONG_C), as
 // the input's gradient finds a filter; wgmma takes both. It also has other taps, or the same from last to first: an index (Taps).
 //
+// T is float for tf32: boxes are of 32 channels, and maps round to tf32 on the way, as wgmma would ignore the low bits of what it
+// reads. Then it takes filters along the reduction only.
+//
 // A block walks tiles; those of the last, partial wave are shared to the slice, as by `stream_k`. Of a tile that several blocks
 // share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one launch.
 // The producer is STAGES ahead, also in the next tile, while results are written.
@@ -17,7 +20,7 @@
 //
 // Where a tap has 96 channels, say, its second slice is half zeros, which are not multiplied (HALVES).
 //
-// BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is 64 channels of a tap.
+// BM x BN is the tile of a block: of consumers one above the other, or side by side if BM is 64. A slice is a box's channels.
 // Of one consumer two blocks share an SM: one multiplies while the other writes its results, which of few slices is half the time.
 // Mirrors tritonkernels/conv2d/warp_specialized.py.
 #pragma once
@@ -50,7 +53,8 @@ struct BlockOf {
     static constexpr int DEPTH = matmul::SLICE / sizeof(T);                           // channels of a slice
     static constexpr int DOWN = BM > 64 ? CONSUMERS : 1, ACROSS = CONSUMERS / DOWN;  // consumers
     static constexpr int ROWS = BM / DOWN, COLUMNS = BN / ACROSS, BLOCKS = ROWS / 64, TILES = COLUMNS / 8;  // of a consumer
-    static_assert(ROWS % 64 == 0 && COLUMNS % 16 == 0 && sizeof(T) == 2, "whole wgmmas of 16 bits, stored two tiles at once");
+    static_assert(ROWS % 64 == 0 && COLUMNS % 16 == 0, "whole wgmmas, whose tiles of 16 bits are stored two at once");
+    static_assert(sizeof(T) == 2 || ALONG_C, "wgmma reads tf32 along the reduction only");
     static constexpr bool HALVES = HALVES_;
     using Left = matmul::OperandSlice<T, BM, true>;
     using Right = matmul::OperandSlice<T, BN, ALONG_C>;

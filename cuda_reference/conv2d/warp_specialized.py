@@ -3,7 +3,7 @@
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
-from tritonkernels.operations.conv2d.taps import are_across, every_tap, lie_along, matrices
+from tritonkernels.operations.conv2d.taps import CHUNK, are_across, every_tap, lie_along, matrices
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
@@ -11,7 +11,7 @@ from ..launch import Kernel, TensorMap, ceil_div, configs_of, resident
 from .parts.operands import TYPES, arguments
 from .parts.pixel_boxes import are_pixels, beyond_maps, map_of_inputs
 
-DEPTH, ROW_BYTES = 64, 128  # channels of a slice, and their bytes
+ROW_BYTES = 128  # of a slice's channels
 MOST_POSITIONS = 2**31 - 2**10  # numbers up to the end of the last tile fit in 32 bits
 LEAST = 4  # slices of a block: fewer take less time than a part of the tile
 _NAMES = "BM BN CONSUMERS STAGES CLUSTER"
@@ -47,7 +47,7 @@ def refuses(problem, target):
     positions = problem.n * problem.p * problem.q
     if positions > MOST_POSITIONS:
         return f"it numbers output pixels in 32 bits, {positions} are too many"
-    return refuses_on_hopper(problem, target) or beyond_maps(problem)
+    return refuses_on_hopper(problem, target, along=True) or beyond_maps(problem)
 
 
 def configs(problem, target):
@@ -58,13 +58,19 @@ def configs(problem, target):
                 yield tile | {"BLOCKS": blocks, "SHARES": shares}
 
 
+def _depth(dtype):
+    """The channels of a slice."""
+    return ROW_BYTES // dtype.itemsize
+
+
 def _slices(problem):
-    return problem.r * problem.s * ceil_div(problem.c, DEPTH)
+    return problem.r * problem.s * ceil_div(problem.c, _depth(problem.dtype))
 
 
 def _has_halves(problem):
     """Whether a tap's last slice has zeros in its second half, which are not multiplied."""
-    return 0 < problem.c % DEPTH <= DEPTH // 2
+    depth = _depth(problem.dtype)
+    return 0 < problem.c % depth <= depth // 2
 
 
 def cut(problem, config):
@@ -86,7 +92,10 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers * cluster, config["BM"] * config["BN"], out)
         arrivals = counters((2 * sharers + left) * cluster * consumers, out)
-    maps = map_of_inputs(problem, input, (config["BM"], DEPTH)), _map_of_filters(config, filters, across)
+    maps = (
+        map_of_inputs(problem, input, (config["BM"], _depth(problem.dtype))),
+        _map_of_filters(problem, config, filters, across),
+    )
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
     yield _KERNEL.launch(
@@ -99,31 +108,31 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     )
 
 
-def _map_of_filters(config, filters, across):
+def _map_of_filters(problem, config, filters, across):
     """The map of their matrices: a box has a block's share of filters; across C 64 of them, or of these its share of C."""
-    shares, rows = config["CLUSTER"], DEPTH
-    if not across:
-        return TensorMap(matrices(filters, across), (config["BN"] // shares, DEPTH))
-    if ceil_div(config["BN"], DEPTH) % shares:
-        rows //= shares
-    return TensorMap(matrices(filters, across), (rows, DEPTH))
+    shares, depth = config["CLUSTER"], _depth(problem.dtype)
+    rows = config["BN"] // shares
+    if across:
+        rows = depth if ceil_div(config["BN"], depth) % shares == 0 else depth // shares
+    return TensorMap(matrices(filters, across), (rows, depth), problem.precision == "tf32")
 
 
 def shared_bytes(config, across):
     """Bytes of a block: its stages and their barriers, of each consumer a box and the biases of its columns, and a flag."""
     bm, bn, consumers, stages = (config[name] for name in ("BM", "BN", "CONSUMERS", "STAGES"))
     columns = bn if bm > 64 else bn // consumers
-    lines = ceil_div(bn, DEPTH) * DEPTH if across else bn
+    lines = ceil_div(bn, 64) * 64 if across else bn  # of 16 bits, as tf32 never lies across
     return stages * ((bm + lines) * ROW_BYTES + 16) + consumers * (64 * ROW_BYTES + 4 * columns + 8)
 
 
 def work(problem, config, target):
     whole, left, sharers = cut(problem, config)
     bm, bn, cluster, slices = config["BM"], config["BN"], config["CLUSTER"], _slices(problem)
+    depth = _depth(problem.dtype)
     walkers = max(sharers, min(config["BLOCKS"] // cluster, whole))
     tiles = ceil_div(whole, walkers)
     own = tiles * slices + (ceil_div(left * slices, sharers) if left else 0)  # slices of the block that has most
-    depth = DEPTH - _has_halves(problem) * DEPTH / 2 * problem.r * problem.s / slices  # on average
+    depth -= _has_halves(problem) * depth / 2 * problem.r * problem.s / slices  # on average
     sums = 4 * bm * bn * (1 + ceil_div(sharers, left)) if left != sharers else 0
     main = Work(
         walkers * cluster,
@@ -143,7 +152,7 @@ def work(problem, config, target):
 
 def _packed(problem):
     """The filters' sizes, if they are copied."""
-    if problem.r * problem.s == 1 and problem.c % 8 == 0:
+    if problem.r * problem.s == 1 and problem.c * problem.dtype.itemsize % CHUNK == 0:
         return ()
     return ((problem.k, problem.c, problem.r * problem.s),)
 

@@ -5,7 +5,6 @@ from torch import Tensor
 from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from tritonkernels.conv2d_input import CONV2D_INPUT
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.taps import lie_along
 from tritonkernels.operations.conv2d_input.as_conv2d import Arrange
 from tritonkernels.torch_ops import Operator
 
@@ -48,8 +47,8 @@ def conv2d_input(
     )
 
 
-def pack(images, filters):
-    return in_chunks((images, are_pixels), (filters, lambda filters, _: lie_along(filters, 1)))
+def pack(images, filters, fit):
+    return in_chunks((images, are_pixels), (filters, lambda *_: fit))
 
 
 OPERATOR = Operator(LIBRARY, CONV2D_INPUT, arrange=Arrange(flip, pack, clear))

@@ -32,7 +32,7 @@ _KERNEL = Kernel(
 def refuses(problem, target):
     if problem.terms >= 2**31 - SLICE:
         return f"TMA counts positions in 32 bits, and there are {problem.terms}"
-    return refuses_on_hopper(problem, target) or beyond_maps(problem)
+    return refuses_on_hopper(problem, target, along=False) or beyond_maps(problem)
 
 
 def configs(problem, target):

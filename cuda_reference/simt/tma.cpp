@@ -73,6 +73,7 @@ static void load_pixels(Block& block, const PixelTensor& t, unsigned char* to, u
             offset += at[axis] * t.strides[axis];
         }
         read_line(t, line, inside, offset, channel, t.sizes[3]);
+        if (t.to_tf32) line_to_tf32(line);
         store_line(block, to, i, line, width);
         pixel.column += int(t.steps[1]);
         if (pixel.column < t.sizes[2] + t.last[1]) continue;

@@ -58,10 +58,11 @@ def test_a_tensor_map_is_encoded_innermost_first(noted):
 def test_a_map_of_pixels_is_encoded_innermost_first(noted):
     """And the bit that drivers up to 13.1 set is cleared, for images of less than 128 KB."""
 
-    def encoded(images):
-        sizes, pitches = [24, 7, 5, images], [48, 336, 1680]
+    def encoded(images, kind=1, size=2):
+        sizes, pitches = [24, 7, 5, images], [24 * size, 168 * size, 840 * size]
         box = [[-2, -1], [2, 1], 32, 64, [1, 4, 3, 1]]
-        return ["pixels", 1, 4, 4096, sizes, pitches, *box, NO_INTERLEAVE, SWIZZLE_128, L2_128, ZEROS]
+        return ["pixels", kind, 4, 4096, sizes, pitches, *box, NO_INTERLEAVE, SWIZZLE_128, L2_128, ZEROS]
 
     pixels = [each for each in noted if each[0] in ("pixels", "bit")]
-    assert pixels == [encoded(2), ["bit", 0], encoded(100), ["bit", 1], ["bit", 0]], "no images are not encoded"
+    of_16_bits = [encoded(2), ["bit", 0], encoded(100), ["bit", 1], ["bit", 0]]
+    assert pixels == [*of_16_bits, encoded(2, 3, 4)], "no images are not encoded; the last become tf32"

@@ -122,11 +122,11 @@ def test_a_barrier_that_the_copy_engine_does_not_know_of(kernels):
 
 
 def pixels_of(kernels, images, box, channel, pixel, tap, **options):
-    """The box as rows of halves, unswizzled."""
+    """The box as rows of 128 bytes, unswizzled."""
     raw = torch.zeros(box[0], 128, dtype=torch.uint8)
     arguments = PixelMap(images, box, **options).wire(), raw.data_ptr(), raw.numel(), channel, *pixel, *tap
     kernels["hopper::copy_pixels"]((1, 1, 1), (32, 1, 1), raw.numel() + 2048, 0, *arguments)
-    return unswizzled(raw).view(torch.int16)
+    return unswizzled(raw).view(images.dtype)
 
 
 def inputs_of(images, tap, steps, padding, dilation, taps):
@@ -166,6 +166,14 @@ def test_a_copy_of_pixels_has_the_inputs_of_a_tap(kernels, steps, padding, dilat
             moved = tuple(t * d for t, d in zip(tap, dilation))
             options = {"first": first, "last": last, "steps": steps}
             assert torch.equal(pixels_of(kernels, images, (40, 64), channel, pixel, moved, **options), expected)
+
+
+def test_a_copy_of_pixels_rounds_to_tf32(kernels):
+    images = torch.randn(1, 32, 4, 2).to(memory_format=torch.channels_last)
+    usual = images.movedim(1, 3).flatten(0, 2)
+    rounded = pixels_of(kernels, images, (8, 32), 0, (0, 0, 0), (0, 0), to_tf32=True)
+    assert ((rounded - usual).abs() <= 2.0**-11 * usual.abs()).all() and not (rounded.view(torch.int32) & 0x1FFF).any()
+    assert torch.equal(pixels_of(kernels, images, (8, 32), 0, (0, 0, 0), (0, 0)), usual), "only where asked"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ LADDER = (
     ),
     Rung(
         "warp_specialized",
-        "warps that copy pixels of a tap and filters, and warpgroups that multiply them by wgmma, for 16 bits on Hopper",
+        "warps that copy pixels of a tap and filters, warpgroups that multiply them by wgmma, for 16 bits and tf32 on Hopper",
         "CUTLASS's implicit GEMM of sm_90, forward",
     ),
     Rung(

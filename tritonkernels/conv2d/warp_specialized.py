@@ -1,13 +1,18 @@
 """conv2d, warp-specialised (Gluon): a warpgroup copies slices, two others multiply them by wgmma.
 
 In `implicit_gemm` the warps that multiply find the addresses of the next slice, too, as Triton pipelines it. Here a program
-divides its warps, as matmul's warp_specialized does. A slice is 64 channels of one tap: the pixels of the tile's positions, one
-after the other whatever row or image they are in, and the filters. Of a position the place of the first tap's pixel is known
-for the whole tile, so a slice takes an addition and two comparisons for each.
+divides its warps, as matmul's warp_specialized does. A slice is 128 bytes of channels of one tap: the pixels of the tile's
+positions, one after the other whatever row or image they are in, and the filters. Of a position the place of the first tap's
+pixel is known for the whole tile, so a slice takes an addition and two comparisons for each.
 
 CUDA leaves the pixels' addresses to the copy engine (im2col maps). Triton 3.6's descriptors have only boxes of rows and
 columns. So the producer is a whole warpgroup, whose threads copy pixels by cp.async, 16 bytes each, with zeros where a tap is
 outside of its image; it asks TMA for the filters.
+
+wgmma ignores the low bits of fp32 that tf32 lacks. TMA rounds filters on the way. Pixels are rounded in the consumers'
+registers, from which wgmma takes its first operand, too: a pass over the image would read and write it once more, and to round
+in shared memory every slice. So a consumer waits for its product before it loads the next part of a slice, while the other one
+multiplies.
 
 Which slices a program multiplies is operations/conv2d_weight/pieces.py's. Of tiles that several share the sums go to a
 workspace, and a second kernel adds them up, in the order of the reduction.
@@ -36,13 +41,13 @@ from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
-from ..operations.conv2d.taps import Taps, are_across, every_tap, lie_along, matrices
+from ..operations.conv2d.taps import CHUNK, Taps, are_across, every_tap, lie_along, matrices
 from ..operations.conv2d_weight.pieces import cut
 from ..problem import LARGEST_TILE
 from ..workspace import partial_sums
 from .parts.pixel_boxes import Ring, Tile, consume, produce
 
-DEPTH, CONSUMERS = 64, 2  # channels of a slice
+ROW_BYTES, CONSUMERS = 128, 2  # of a slice's channels
 TILES = (  # positions, filters, STAGES: what fits in shared memory with the store of a result
     (128, 256, 4),
     (256, 128, 4),
@@ -64,7 +69,8 @@ def _warp_specialized_kernel(
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     dtype: gl.constexpr = filters.dtype
-    LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    BITS: gl.constexpr = 128 // tile.CHUNK
+    LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=BITS, rank=2)
     pixel_boxes = gl.allocate_shared_memory(dtype, [STAGES, tile.M, tile.DEPTH], LAYOUT)
     filter_boxes = gl.allocate_shared_memory(dtype, [STAGES] + filters.block_type.shape, filters.layout)  # noqa: RUF005
     left = reinterpret(pixel_boxes, dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
@@ -79,6 +85,9 @@ def _warp_specialized_kernel(
         mbarrier.init(full.index(i), count=2)  # pixels, filters
         mbarrier.init(empty.index(i), count=2)  # consumers
     ring = Ring(pixel_boxes, filter_boxes, left, right, full, empty)
+    # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
+    CONSUMER: gl.constexpr = 184 if tile.TF32 else 200
+    PRODUCER: gl.constexpr = 144 if tile.TF32 else 104
     gl.warp_specialize(
         [
             (consume, (0, bias, out, parts, ring, g, cut, most, tile)),
@@ -86,7 +95,7 @@ def _warp_specialized_kernel(
             (produce, (input, filters, ring, g, taps, cut, tile)),
         ],
         [4, 4],
-        [200, 104],
+        [CONSUMER, PRODUCER],
     )
 
 
@@ -120,7 +129,7 @@ def refuses(problem, target):
     positions = problem.n * problem.p * problem.q
     if positions >= 2**31 - LARGEST_TILE:
         return f"it numbers output pixels in 32 bits, {positions} are too many"
-    return refuses_on_hopper(problem, target) or needs_a_gpu(target)
+    return refuses_on_hopper(problem, target, along=True) or needs_a_gpu(target)
 
 
 def configs(problem, target):
@@ -131,11 +140,16 @@ def configs(problem, target):
             yield config_of(numbers | {"SHARES": shares, "PROGRAMS": target.sms}, num_warps=4, num_stages=1)
 
 
+def _depth(problem):
+    """The channels of a slice."""
+    return ROW_BYTES // problem.dtype.itemsize
+
+
 def _cut(problem, config):
     """(the Cut, programs, slices of the one that has most)."""
     numbers, positions = config.kwargs, problem.n * problem.p * problem.q
     tiles = ceil_div(positions, numbers["BLOCK_M"]) * ceil_div(problem.k, numbers["BLOCK_N"])
-    slices, programs = problem.r * problem.s * ceil_div(problem.c, DEPTH), numbers["PROGRAMS"]
+    slices, programs = problem.r * problem.s * ceil_div(problem.c, _depth(problem)), numbers["PROGRAMS"]
     share = cut(tiles, slices, programs if numbers["SHARES"] else tiles)
     programs = min(programs, share.blocks)
     left = max(share.head, ceil_div(share.left * share.tail, max(1, share.sharers))) if share.left else 0
@@ -160,8 +174,11 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     shared = share.left > 0 and share.parts > 1
     parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
     down, words = 2 if block_m > 64 else 1, out.stride(1) == 1 and are_in_chunks(out)
-    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], DEPTH, out.stride(1) != 1, words, across
-    box = describe_for_gluon(_legal(matrices(filters, across)), [1, DEPTH, block_n] if across else [1, block_n, DEPTH])
+    depth, is_tf32 = _depth(problem), problem.precision == "tf32"
+    sizes = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], depth, CHUNK // problem.dtype.itemsize
+    tile = *sizes, out.stride(1) != 1, words, across, is_tf32
+    shape = [1, depth, block_n] if across else [1, block_n, depth]
+    box = describe_for_gluon(_legal(matrices(filters, across)), shape, is_tf32)
     operands = Images.of(input), box, Vector.of(bias), Images.of(out), parts, Geometry.of(problem), taps or every_tap(problem)
     constants = Tile(*map(tl.constexpr, (*tile, problem.wide)))
     yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, Shares.of(share), share.parts, constants)
@@ -180,13 +197,13 @@ def work(problem, config, target):
     main = Work(
         programs,
         128 * CONSUMERS,
-        2.0 * bm * bn * DEPTH * longest,
+        2.0 * bm * bn * _depth(problem) * longest,
         problem.precision,
-        longest * (bm + bn) * 2 * DEPTH + (4 * bm * bn if shared else 0) + results,
+        longest * (bm + bn) * ROW_BYTES + (4 * bm * bn if shared else 0) + results,
         problem.bytes,
         2 + longest / ahead_of(stages),
         168,
-        stages * (bm + bn) * 2 * DEPTH,
+        stages * (bm + bn) * ROW_BYTES,
         bm * bn * STORED * (ceil_div(share.whole, programs) + (share.left > 0)),
     )
     return (
@@ -198,7 +215,7 @@ def work(problem, config, target):
 
 def _packed(problem):
     """The filters' sizes, if they are copied."""
-    if problem.r * problem.s == 1 and problem.c % 8 == 0:
+    if problem.r * problem.s == 1 and problem.c * problem.dtype.itemsize % CHUNK == 0:
         return ()
     return ((problem.k, problem.c, problem.r * problem.s),)
 

@@ -7,7 +7,6 @@ from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation
 from ..operations.conv2d.rules import INPUT_RULES
-from ..operations.conv2d.taps import lie_along
 from ..operations.conv2d_input.as_conv2d import TO_CONV2D, Arrange
 from ..operations.conv2d_input.prepare import prepare
 from ..torch_ops import Operator
@@ -67,10 +66,10 @@ def flip(problem, weight, filters):
     return flip(problem, weight, filters)
 
 
-def pack(images, filters):
+def pack(images, filters, fit):
     from ..language.channels_last import are_in_chunks, in_chunks
 
-    return in_chunks((images, are_in_chunks), (filters, lambda filters: lie_along(filters, 1)))
+    return in_chunks((images, are_in_chunks), (filters, lambda _: fit))
 
 
 def clear(problem, bias, out):

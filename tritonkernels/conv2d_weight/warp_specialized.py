@@ -80,7 +80,7 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
 def refuses(problem, target):
     if problem.terms >= 2**31 - SLICE:
         return f"it counts positions in 32 bits, and there are {problem.terms}"
-    return refuses_on_hopper(problem, target) or needs_a_gpu(target)
+    return refuses_on_hopper(problem, target, along=False) or needs_a_gpu(target)
 
 
 def configs(problem, target):

@@ -1,4 +1,5 @@
-// Results of wgmma on their way into images, through a box of shared memory of the warpgroup: 64 positions by 64 channels.
+// Results of wgmma on their way into images, through a box of shared memory of the warpgroup: 64 positions by 64 channels, or 32
+// of 32 bits.
 //
 // A lane has two channels each of many positions. Through the box lanes write 16 bytes of a pixel's channels, eight of them 128 in
 // a row; or if channels are planes, turned around on their way into the box, two positions of one channel, a warp 64 in a row. Any
@@ -12,7 +13,8 @@ namespace conv2d {
 
 template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     using Box = matmul::OutBoxes<T, 1>;
-    static constexpr int ROWS = 16, POSITIONS = 64, CHUNK = 16 / sizeof(T);
+    static constexpr int ROWS = 16, POSITIONS = 64, CHUNK = 16 / sizeof(T), CHUNKS = POSITIONS / CHUNK;
+    using Word = matmul::RunWord<2 * sizeof(T)>;  // of a pair
 
     T* out;
     ImagesStrides stride;
@@ -62,17 +64,17 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     __device__ __forceinline__ void store_pixels(const float (&results)[1][SOME][4], const int64_t (&at)[4], int filter) const {
         Box::fill(box, results, 0);
         __syncwarp();
-        const int row = threadIdx.x % 32 / 8, tile = threadIdx.x % 8;
+        const int row = threadIdx.x % 32 / 8, chunk = threadIdx.x % 8;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            if (const int left = filters - filter - tile * 8; at[i] >= 0 && tile < SOME) {
-                const T* const run = reinterpret_cast<const T*>(Box::place(box, row + i * 4, tile * 16));
-                T* const to = out + at[i] + filter + tile * 8;
-                if (left >= 8 && reinterpret_cast<uintptr_t>(to) % 16 == 0)
+            if (const int left = filters - filter - chunk * CHUNK; at[i] >= 0 && chunk * CHUNK < SOME * 8) {
+                const T* const run = reinterpret_cast<const T*>(Box::place(box, row + i * 4, chunk * 16));
+                T* const to = out + at[i] + filter + chunk * CHUNK;
+                if (left >= CHUNK && reinterpret_cast<uintptr_t>(to) % 16 == 0)
                     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(run);
                 else
 #pragma unroll 1
-                    for (int c = 0; c < min(left, 8); ++c) to[c] = run[c];
+                    for (int c = 0; c < min(left, CHUNK); ++c) to[c] = run[c];
             }
         __syncwarp();
     }
@@ -81,14 +83,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     template <int SOME>
     __device__ __forceinline__ void store_planes(const float (&results)[1][SOME][4], const int64_t (&at)[3], int filter) const {
         const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-#pragma unroll
-        for (int n = 0; n < SOME; n += 2) {  // the upper and lower halves of a tile, and of the next
-            __align__(4) T numbers[8];
-#pragma unroll
-            for (int i = 0; i < 8; ++i) matmul::convert(results[0][n + i / 4][i % 4], numbers[i]);
-            const int channel = (n + lane / 16) * 8 + lane % 8, half = lane / 8 % 2;
-            stmatrix<true>(place(channel, warp * ROWS + half * 8), reinterpret_cast<const unsigned(&)[4]>(numbers));
-        }
+        turn(results);
         warpgroup_barrier();
         constexpr int CHANNELS = SOME * 8 / 4;  // of a warp
         const int channel = warp * CHANNELS, count = min(CHANNELS, filters - filter - channel);
@@ -98,10 +93,10 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         const bool are_words = (reinterpret_cast<uintptr_t>(planes + first) | uintptr_t(stride.c) * sizeof(T)) % 16 == 0;
         if (first >= 0 && __all_sync(0xffffffffu, in_a_row && are_words)) {
 #pragma unroll
-            for (int i = lane / 8; i < CHANNELS; i += 4)
+            for (int i = lane / CHUNKS; i < CHANNELS; i += 32 / CHUNKS)
                 if (i < count)
-                    *reinterpret_cast<uint4*>(planes + first + i * stride.c + lane % 8 * CHUNK) =
-                        *reinterpret_cast<const uint4*>(place(channel + i, lane % 8 * CHUNK));
+                    *reinterpret_cast<uint4*>(planes + first + i * stride.c + lane % CHUNKS * CHUNK) =
+                        *reinterpret_cast<const uint4*>(place(channel + i, lane % CHUNKS * CHUNK));
         } else {
             const Pair pairs[] = {{planes, at, first}, {planes + stride.c, at, first}};  // every other plane may begin within a word
 #pragma unroll 1
@@ -113,6 +108,25 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         warpgroup_barrier();
     }
 
+    // Into the box, a row of positions for each channel.
+    template <int SOME> __device__ __forceinline__ void turn(const float (&results)[1][SOME][4]) const {
+        const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+        if constexpr (sizeof(T) == 2) {
+#pragma unroll
+            for (int n = 0; n < SOME; n += 2) {  // the upper and lower halves of a tile, and of the next
+                __align__(4) T numbers[8];
+#pragma unroll
+                for (int i = 0; i < 8; ++i) matmul::convert(results[0][n + i / 4][i % 4], numbers[i]);
+                const int channel = (n + lane / 16) * 8 + lane % 8, half = lane / 8 % 2;
+                stmatrix<true>(place(channel, warp * ROWS + half * 8), reinterpret_cast<const unsigned(&)[4]>(numbers));
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < SOME * 4; ++i)
+                *place(i / 4 * 8 + lane % 4 * 2 + i % 2, warp * ROWS + i / 2 % 2 * 8 + lane / 4) = results[0][i / 4][i % 4];
+        }
+    }
+
     // Two positions that a lane writes to planes. If the first position is no aligned word they begin with the second one, and the
     // last lane has the last position and the first.
     struct Pair {
@@ -121,7 +135,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         bool exists[2], together;
 
         __device__ __forceinline__ Pair(T* plane, const int64_t (&at)[3], int64_t first) {
-            const bool odd = reinterpret_cast<uintptr_t>(plane + first) % sizeof(unsigned) != 0;
+            const bool odd = reinterpret_cast<uintptr_t>(plane + first) % sizeof(Word) != 0;
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const int64_t own = odd ? at[i + 1] : at[i];
@@ -129,14 +143,14 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
                 to[i] = plane + own;
                 exists[i] = own >= 0;
             }
-            together = exists[0] && exists[1] && to[1] == to[0] + 1 && reinterpret_cast<uintptr_t>(to[0]) % sizeof(unsigned) == 0;
+            together = exists[0] && exists[1] && to[1] == to[0] + 1 && reinterpret_cast<uintptr_t>(to[0]) % sizeof(Word) == 0;
         }
 
         // Of a channel of the box, to a plane that is so far from the pair's.
         __device__ __forceinline__ void store(const ImageResults& results, int channel, int64_t plane) const {
-            __align__(4) T numbers[] = {*results.place(channel, from[0]), *results.place(channel, from[1])};
+            __align__(sizeof(Word)) T numbers[] = {*results.place(channel, from[0]), *results.place(channel, from[1])};
             if (together) {
-                *reinterpret_cast<unsigned*>(to[0] + plane) = reinterpret_cast<const unsigned&>(numbers);
+                *reinterpret_cast<Word*>(to[0] + plane) = reinterpret_cast<const Word&>(numbers);
             } else {
 #pragma unroll
                 for (int i = 0; i < 2; ++i)
@@ -145,10 +159,10 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         }
     };
 
-    // In a box of 64 rows of positions, one for each channel, swizzled against bank conflicts.
+    // In a box of rows of 64 positions, one for each channel, swizzled against bank conflicts.
     __device__ __forceinline__ T* place(int channel, int position) const {
         const int chunk = position / CHUNK ^ channel % 8;
-        return reinterpret_cast<T*>(box + channel * matmul::SLICE) + chunk * CHUNK + position % CHUNK;
+        return reinterpret_cast<T*>(box) + channel * POSITIONS + chunk * CHUNK + position % CHUNK;
     }
 };
 

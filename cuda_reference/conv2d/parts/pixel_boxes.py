@@ -20,7 +20,7 @@ def are_pixels(images, channels):
 def map_of_inputs(problem, input, box):
     """The map of the first tap's pixels of all positions."""
     first, last, steps, _ = zip(*_axes(problem))
-    return PixelMap(input, box, first, last, steps)
+    return PixelMap(input, box, first, last, steps, problem.precision == "tf32")
 
 
 def _axes(problem):

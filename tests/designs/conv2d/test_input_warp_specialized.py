@@ -41,6 +41,7 @@ def operands(name, layout=channels_last, device="cpu", dtype=torch.float16):
     size, weight, options = CASES[name]
     x, filters = torch.empty(size, device="meta"), layout(random(*weight, dtype=dtype, device=device))
     grad = torch.nn.functional.conv2d(x, torch.empty(weight, device="meta"), **options)
+    options = options | ({"precision": "tf32"} if dtype == torch.float32 else {})
     return (size, filters, layout(random(*grad.shape, dtype=dtype, device=device))), options
 
 
@@ -65,19 +66,21 @@ def check(args, options, tile=(64, 128, 4), seed=0, **changes):
     assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize("layout, how", [(channels_last, {}), (torch.clone, {"tile": (128, 64, 4), "wide": True})])
 @pytest.mark.parametrize("name", CASES)
-def test_sizes_in_gluon(name, layout, how):
+def test_sizes_in_gluon(name, layout, how, dtype):
     """Consumers side by side, and one above the other."""
-    check(*operands(name, layout), **how)
+    check(*operands(name, layout, dtype=dtype), **how)
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize("layout", (channels_last, torch.clone))
 @pytest.mark.parametrize("name", CASES)
 @on_devices
-def test_sizes_in_cuda(name, layout, device):
+def test_sizes_in_cuda(name, layout, dtype, device):
     available_on(CUDA, device)
-    args, options = operands(name, layout, device)
+    args, options = operands(name, layout, device, dtype)
     for tile in (SMALL, PAIR):
         run_checked(CUDA, "conv2d_input", "warp_specialized", *args, config=tile, **options)
 
@@ -97,10 +100,11 @@ WHOLE = {
 
 @pytest.mark.parametrize("library", WHOLE, ids=lambda library: library.package)
 def test_copies(library):
-    """None in channels_last; else one launch for the filter and the gradient, for all phases."""
+    """None in channels_last; else one launch for the filter and the gradient, for all phases. Filters of tf32 are to lie
+    along K."""
 
-    def names(name, layout):
-        return [launch.name for launch in launches(library, *operands(name, layout), WHOLE[library])[1]]
+    def names(name, layout, dtype=torch.float16):
+        return [launch.name for launch in launches(library, *operands(name, layout, dtype=dtype), WHOLE[library])[1]]
 
     copy, product = "channels_last", "warp_specialized"
     assert names("three by three", channels_last) == [product]
@@ -109,6 +113,11 @@ def test_copies(library):
     assert names("one tap", torch.clone) == [copy, product]  # of the gradient
     for layout in (torch.clone, first_dim_inside, padded):
         assert names("phases", layout) == [copy] + [product] * 4
+    for layout in (channels_last, torch.clone):
+        assert names("phases", layout, torch.float32) == [copy] + [product] * 4
+    (size, weight, grad), options = operands("three by three", dtype=torch.float32)
+    args = size, first_dim_inside(weight), grad
+    assert [launch.name for launch in launches(library, args, options, WHOLE[library])[1]] == [product]
 
 
 def test_boxes_of_every_tile_fit_in_shared_memory():
@@ -129,3 +138,10 @@ def test_filters_of_groups_are_no_matrix_to_read_in_place(library):
     """One tap, by a design that reads a flipped filter."""
     weight, grad = random(6, 4, 1, 1), random(2, 6, 5, 7)
     run_checked(library, "conv2d_input", "implicit_gemm", (2, 8, 5, 7), weight, grad, groups=2)
+
+
+@pytest.mark.parametrize("dtype, channels", [(torch.float16, 8), (torch.float32, 4)])
+def test_filters_are_read_in_place_in_chunks_of_16_bytes(dtype, channels):
+    for count in (channels, channels // 2, 3 * channels):
+        filters = first_dim_inside(torch.empty(count, 8, 3, 3, dtype=dtype))
+        assert lie_along(filters, 0) == (count % channels == 0), count

@@ -8,6 +8,7 @@ import json
 import pytest
 import torch
 
+from cuda_reference.launch import LIBRARY as CUDA
 from tests import gluon_threads
 from tests.compiler import printed
 from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two
@@ -17,7 +18,7 @@ from tritonkernels.launch import LIBRARY
 from tritonkernels.numerics import judge
 from tritonkernels.target import Target
 
-from .test_warp_specialized_cuda import CASES, operands
+from .test_warp_specialized_cuda import CASES, CASES_OF_TF32, between_neighbours, operands
 
 H200 = Target.named("h200")
 
@@ -38,6 +39,7 @@ def check(args, options, config, seed=0, wide=False, out=None):
             launch.run()
     verdict = judge(call.problem, call.result, *args, **options)
     assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
+    return call.result
 
 
 @pytest.mark.parametrize("layout", (channels_last, torch.clone))
@@ -46,6 +48,22 @@ def test_sizes(name, layout):
     args, options = operands(CASES[name], layout)
     check(args, options, config())
     check((*args[:2], None), options, config(tile=(128, 256, 4)))
+
+
+@pytest.mark.parametrize("layout, tile", [(channels_last, (128, 128, 4)), (torch.clone, (256, 64, 4))])
+@pytest.mark.parametrize("name", CASES_OF_TF32)
+def test_sizes_of_tf32(name, layout, tile):
+    """By consumers side by side, one above the other, and with slices in two parts."""
+    args, options = operands(CASES_OF_TF32[name], layout, dtype=torch.float32)
+    check(args, options, config())
+    check((*args[:2], None), options, config(tile=tile))
+
+
+@pytest.mark.parametrize("which", (0, 1))
+def test_operands_are_rounded_to_tf32(which):
+    for layout in (channels_last, torch.clone):
+        args, options, result = between_neighbours(which, layout)
+        assert (check(args, options, config()) == result).all()
 
 
 @pytest.mark.parametrize("programs, tile", [(6, (64, 128, 4)), (64, (64, 128, 4)), (6, (128, 128, 4)), (64, (128, 128, 4))])
@@ -60,11 +78,12 @@ def test_offsets_of_64_bits():
     check(*operands(CASES["strides and dilation"]), config(), wide=True)
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize("layout", (cropped, step_two))
-def test_layouts(layout):
-    args, options = operands(CASES["strides and dilation"], layout)
+def test_layouts(layout, dtype):
+    args, options = operands(CASES["strides and dilation"], layout, dtype=dtype)
     shape = prepare("conv2d", *args, **options).result.shape
-    check(args, options, config(), out=layout(torch.empty(shape, dtype=torch.float16)))
+    check(args, options, config(), out=layout(torch.empty(shape, dtype=dtype)))
 
 
 def test_refusals():
@@ -72,20 +91,29 @@ def test_refusals():
         args, more = operands(((2, 16, 9, 9), (16, 16 // options.get("groups", 1), 3, 3), options), dtype=dtype)
         return DESIGN.refuses(prepare("conv2d", *args, **more).problem, target)
 
-    assert refusal() is None
-    assert "ieee" in refusal(dtype=torch.float32) and "2 groups" in refusal(groups=2)
+    assert refusal() is None and refusal(dtype=torch.float32) is None
+    assert "fp64" in refusal(dtype=torch.float64) and "2 groups" in refusal(groups=2)
     assert "sm_80" in refusal(target=Target.named("a100")) and "interpreter" in refusal(target=Target.named("interpreter"))
+
+
+@pytest.mark.parametrize("library", (LIBRARY, CUDA), ids=lambda library: library.package)
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+def test_tf32_is_chosen_where_it_is_predicted_to_be_faster(library, layout):
+    """By the figures of 16 bits, where records have none of tf32."""
+    x, weight = (layout(torch.empty(shape, device="meta")) for shape in ((4, 640, 32, 32), (640, 640, 3, 3)))
+    problem = prepare("conv2d", x, weight, padding=1, precision="tf32").problem
+    assert library.ranking(problem, H200)[0].design.name == "warp_specialized"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
-@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16))
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float32))
 def test_on_hopper(tile, dtype, everything):
     available_on(LIBRARY, "cuda")
     if LIBRARY.target(torch.device("cuda")).arch != 90:
         pytest.skip("no wgmma")
-    turn = TILES.index(tile) + (dtype == torch.bfloat16)
-    for case, layout in a_third(itertools.product(CASES.values(), (channels_last, torch.clone)), turn, everything):
+    turn = TILES.index(tile) + (dtype == torch.bfloat16) + 2 * (dtype == torch.float32)
+    for case, layout in a_third(itertools.product(CASES_OF_TF32.values(), (channels_last, torch.clone)), turn, everything):
         args, options = operands(case, layout, "cuda", dtype)
         numbers = dict(zip(("BLOCK_M", "BLOCK_N", "STAGES"), tile)) | {"SHARES": True}
         run_checked(LIBRARY, "conv2d", "warp_specialized", *args, config=numbers, **options)
@@ -99,10 +127,12 @@ from tritonkernels.conv2d.warp_specialized import DESIGN
 from tritonkernels.target import Target
 
 target = Target.named("h200")
-x, weight = (torch.empty(*s, dtype=torch.float16, device="meta").to(memory_format=torch.channels_last)
+kind, *tile = sys.argv[1:]
+x, weight = (torch.empty(*s, dtype=getattr(torch, kind), device="meta").to(memory_format=torch.channels_last)
              for s in ((4, 72, 40, 40), (72, 72, 3, 3)))
-call = prepare(x, weight, padding=1)
-config = next(c for c in DESIGN.configs(call.problem, target) if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == (128, 128))
+call = prepare(x, weight, padding=1, precision="tf32" if kind == "float32" else None)
+configs = DESIGN.configs(call.problem, target)
+config = next(c for c in configs if [c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]] == [*map(int, tile)])
 launch = next(l for l in DESIGN.launches(call.problem, config, *call.parts[0]) if l.name == "warp_specialized")
 kernel = compile_launch(launch, target)
 (code,) = sass.read(kernel.asm["cubin"]).values()
@@ -111,17 +141,20 @@ print(json.dumps({"hot": code.hot_loop(), "all": [text for _, text in code.instr
 
 
 @functools.cache
-def compiled():
-    return json.loads(printed(COMPILED))
+def compiled(kind, tile=(128, 128)):
+    return json.loads(printed(COMPILED, kind, *map(str, tile)))
 
 
-def test_products_run_asynchronously():
-    hot = compiled()["hot"]
+@pytest.mark.parametrize("kind, tile", [("float16", (128, 128)), ("float32", (128, 256)), ("float32", (256, 128))])
+def test_products_run_asynchronously(kind, tile):
+    hot = compiled(kind, tile)["hot"]
     assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == 4 * hot["WARPGROUP.ARRIVE"] > 0
-    assert compiled()["stack"] == 0
+    assert compiled(kind, tile)["stack"] == 0
 
 
-def test_copies_and_results_are_of_16_bytes():
-    copies = [text for text in compiled()["all"] if text.startswith("LDGSTS")]
+@pytest.mark.parametrize("kind", ("float16", "float32"))
+def test_copies_and_results_are_of_16_bytes(kind):
+    code = compiled(kind)["all"]
+    copies = [text for text in code if text.startswith("LDGSTS")]
     assert len(copies) == 8 and all(".128" in text for text in copies)
-    assert sum(text.startswith("STG.E.128") for text in compiled()["all"]) >= 16
+    assert sum(text.startswith("STG.E.128") for text in code) >= 16

@@ -36,9 +36,10 @@ on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
 def operands(case, layout=channels_last, device="cpu", dtype=torch.float16):
-    """((input, weight, bias), options) of a case (image, weight, options)."""
+    """((input, weight, bias), options) of a case (image, weight, options); fp32 is multiplied as tf32."""
     image, weight, options = case
     x, filters = (layout(random(*shape, dtype=dtype, device=device)) for shape in (image, weight))
+    options = options | ({"precision": "tf32"} if dtype == torch.float32 else {})
     return (x, filters, random(weight[0], dtype=dtype, device=device)), options
 
 
@@ -73,12 +74,49 @@ def test_sizes(name, layout, device):
     check(*operands(CASES[name], layout, device), SMALL, PAIR)
 
 
+# And around boxes of 32.
+CASES_OF_TF32 = CASES | {
+    "31 channels": ((1, 31, 9, 7), (30, 31, 2, 1), {}),
+    "33 channels, the last box mostly zeros": ((1, 33, 5, 13), (33, 33, 1, 2), {"padding": (0, 1)}),
+    "48 channels, the half of a box": ((1, 48, 9, 8), (20, 48, 2, 1), {"stride": 2}),
+    "52 channels, more than the half": ((1, 52, 9, 8), (4, 52, 1, 1), {}),
+}
+
+
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("name", CASES_OF_TF32)
 @on_devices
-def test_bf16_and_every_tile(device):
+def test_sizes_of_tf32(name, layout, device):
+    available_on(LIBRARY, device)
+    check(*operands(CASES_OF_TF32[name], layout, device, torch.float32), SMALL, PAIR)
+
+
+def between_neighbours(which, layout=channels_last, device="cpu"):
+    """((input, weight, None), options, result) of 40 channels, one operand ones, the other between two numbers of tf32 and
+    closer to the upper one."""
+    values = [torch.ones(shape, device=device) for shape in ((1, 40, 9, 8), (8, 40, 1, 1))]
+    values[which] += 3 * 2.0**-12
+    return (*map(layout, values), None), {"precision": "tf32"}, 40 * (1 + 2.0**-10)
+
+
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@on_devices
+def test_operands_are_rounded_to_tf32(layout, device):
+    """wgmma would cut off what is below."""
+    available_on(LIBRARY, device)
+    for which in (0, 1):
+        args, options, result = between_neighbours(which, layout, device)
+        found = LIBRARY.run(prepare("conv2d", *args, **options), "warp_specialized", SMALL)
+        assert (found == result).all(), which
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32))
+@on_devices
+def test_other_types_and_every_tile(dtype, device):
     available_on(LIBRARY, device)
     tiles = SPACE if device == "cuda" else (SMALL, ALONE)
     for layout in (channels_last, torch.clone):
-        args, options = operands(CASES["strides and dilation"], layout, device, torch.bfloat16)
+        args, options = operands(CASES["strides and dilation"], layout, device, dtype)
         check(args, options, *tiles)
         check((*args[:2], None), options, SMALL)
 
@@ -105,12 +143,13 @@ def test_pieces(tile, channels, filters, form, monkeypatch):
     assert all(torch.equal(result, results[0]) for result in results[1:])
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize("layout", (torch.clone, first_dim_inside, offset_by_one, padded, step_two, cropped))
 @on_devices
-def test_layouts(layout, device):
-    """Operands that TMA cannot read are copied into channels_last first."""
+def test_layouts(layout, dtype, device):
+    """Operands that TMA cannot read are copied into channels_last first; of tf32 also filters that lie across the reduction."""
     available_on(LIBRARY, device)
-    (x, weight, bias), options = operands(CASES["strides and dilation"], layout, device)
+    (x, weight, bias), options = operands(CASES["strides and dilation"], layout, device, dtype)
     check((x, weight, bias), options, SMALL)
     check((channels_last(x), weight, bias), options, SMALL)
     check((x, channels_last(weight), bias), options, SMALL)
@@ -123,8 +162,9 @@ def test_expanded_operands(device):
     check((x[:1].expand(x.shape), weight[..., :1, :1].expand(weight.shape), bias[:1].expand(bias.shape)), options, SMALL)
 
 
-def test_layouts_of_the_result():
-    args, options = operands(CASES["strides and dilation"])
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
+def test_layouts_of_the_result(dtype):
+    args, options = operands(CASES["strides and dilation"], dtype=dtype)
     shape = prepare("conv2d", *args, **options).result.shape
     results = []
     for layout in (torch.clone, channels_last, first_dim_inside, step_two, offset_by_one):
@@ -133,11 +173,12 @@ def test_layouts_of_the_result():
     assert all(torch.equal(result, results[0]) for result in results)
 
 
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize("image", [(3, 8, 5, 5), (1, 8, 9, 15), (2, 8, 8, 16)])
-def test_planes(image, monkeypatch):
+def test_planes(image, dtype, monkeypatch):
     """Images of an odd size: pairs begin with the first position in every other one, and images within a box are no
     neighbours. Or of words of 16 bytes."""
-    args, options = operands((image, (72, 8, 1, 1), {}), torch.clone)
+    args, options = operands((image, (72, 8, 1, 1), {}), torch.clone, dtype=dtype)
     for order in ("", "1", "2"):
         monkeypatch.setenv("SIMT_ORDER", order)
         check(args, options, SMALL)
@@ -165,13 +206,14 @@ def test_what_is_not_there_is_no_factor(device):
 
 
 def test_refusals():
-    def refusal(change, target=SIMT, case=CASES["63 positions"], dtype=torch.float16, **more):
-        args, options = operands(case, dtype=dtype)
-        problem = prepare("conv2d", *args, **options, **more).problem
+    def refusal(change, target=SIMT, dtype=torch.float16):
+        args, options = operands(CASES["63 positions"], dtype=dtype)
+        problem = prepare("conv2d", *args, **options).problem
         return DESIGN.refuses(dataclasses.replace(problem, **change), target)
 
     assert refusal({}) is None and refusal({}, Target.named("h200")) is None
-    assert "tf32" in refusal({}, dtype=torch.float32, precision="tf32") and "2 groups" in refusal({"groups": 2})
+    assert refusal({}, dtype=torch.float32) is None and "not ieee" in refusal({"precision": "ieee"}, dtype=torch.float32)
+    assert "2 groups" in refusal({"groups": 2})
     assert "sm_80" in refusal({}, Target.named("a100")) and "32 bits" in refusal({"n": 2**26})
     for change in ({"stride": (1, 9)}, {"padding": (129, 0)}, {"dilation": (255, 1), "r": 2}):
         assert "TMA" in refusal(change), change
@@ -182,13 +224,14 @@ def test_refusals():
 
 @thorough
 @nvcc.needed
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
 @pytest.mark.parametrize(
     "tile, name, layout",
     [(SPACE[0], "63 positions", torch.clone), (SPACE[-4], "33 channels more than a box", channels_last)],
 )
-def test_machine_code(tile, name, layout):
+def test_machine_code(tile, name, layout, dtype):
     """No spills; wgmmas of a slice under one arrival, with descriptors in uniform registers."""
-    args, options = operands(CASES[name], layout)
+    args, options = operands(CASES[name], layout, dtype=dtype)
     call = prepare("conv2d", *args, **options)
     *_, launch = DESIGN.launches(call.problem, tile | {"BLOCKS": 6, "SHARES": True}, *call.parts[0])
     (code,) = sass.read(nvcc.compiled(with_its_own(90), [launch.source.header], [launch.expression]).cubin).values()

@@ -18,14 +18,15 @@ int main() {
         launch(&kernel, {1, 2, 3}, {4, 5, 6}, bytes, overlaps, reinterpret_cast<void*>(77), 0.5, 8);
     };
     for (size_t bytes : {0, 47 * 1024, 47 * 1024 + 1, 232448, 232449}) tried([&] { launched(bytes, bytes == 0); });
-    for (long size : {1, 2, 4}) tried([&] { encode({4096, size, 0, {2, 3, 5}, {960, 320}, {64, 128 / size}}); });
-    tried([] { encode({4096, 4, 1, {2, 3, 5}, {960, 36}, {64, 32}}); });
-    for (int i : {0, 1, 2}) tried([&] { encode({1, 2, 0, {i != 0, i != 1, i != 2}, {8, 8}, {1, 8}}); });
+    for (long size : {1, 2, 4}) tried([&] { encode(TiledTensor{4096, size, 0, {2, 3, 5}, {960, 320}, {64, 128 / size}}); });
+    tried([] { encode(TiledTensor{4096, 4, 1, {2, 3, 5}, {960, 36}, {64, 32}}); });
+    for (int i : {0, 1, 2}) tried([&] { encode(TiledTensor{1, 2, 0, {i != 0, i != 1, i != 2}, {8, 8}, {1, 8}}); });
     const auto images = [](int64_t images) {
-        const int64_t bit = encode(PixelTensor{4096, 2, {images, 5, 7, 24}, {840, 168, 24}, {-1, -2}, {1, 2}, {3, 4}, {64, 32}})
+        const int64_t bit = encode(PixelTensor{4096, 2, 0, {images, 5, 7, 24}, {840, 168, 24}, {-1, -2}, {1, 2}, {3, 4}, {64, 32}})
                                 .encoded[1] >> 21 & 1;
         std::printf("[\"bit\", %d]\n", int(bit));
     };
     for (int64_t count : {2, 100, 0}) tried([&] { images(count); });
-    tried([&] { encode({4097, 2, 0, {1, 1, 1}, {8, 8}, {1, 8}}); });
+    tried([] { encode(PixelTensor{4096, 4, 1, {2, 5, 7, 24}, {840, 168, 24}, {-1, -2}, {1, 2}, {3, 4}, {64, 32}}); });
+    tried([&] { encode(TiledTensor{4097, 2, 0, {1, 1, 1}, {8, 8}, {1, 8}}); });
 }

@@ -21,7 +21,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
-        "conv2d and test_warp_specialized_cuda and (test_pieces or test_bf16_and_every_tile and cpu)",
+        "conv2d and test_warp_specialized_cuda and (test_pieces or test_other_types_and_every_tile and cpu)",
         ("a piece from the first tap on", "const int tap = piece.first / chunks;", "const int tap = 0;"),
         ("biases read before they are there", "bias.share();\n            warpgroup_barrier();", "bias.share();"),
         (
@@ -48,7 +48,7 @@ MUTANTS = [
             "        Box::fill(box, results, 0);\n        __syncwarp();\n",
             "        Box::fill(box, results, 0);\n",
         ),
-        ("filters behind the last", "c < min(left, 8); ++c) to[c]", "c < 8; ++c) to[c]"),
+        ("filters behind the last", "c < min(left, CHUNK); ++c) to[c]", "c < CHUNK; ++c) to[c]"),
         ("positions behind the last", "if (position >= positions) return -1;", ""),
         (
             "images in a row without a gap",
@@ -56,6 +56,34 @@ MUTANTS = [
             "const bool in_a_row = true;",
         ),
         ("pairs of positions that are apart", "exists[1] && to[1] == to[0] + 1 &&", "exists[1] &&"),
+        ("32 bits of both rows in the first", "warp * ROWS + i / 2 % 2 * 8 + lane / 4)", "warp * ROWS + lane / 4)"),
+        ("8 channels of 32 bits by a lane", "chunk * CHUNK < SOME * 8", "chunk < SOME"),
+        (
+            "rows of a box as long for 32 bits as for 16",
+            "channel * POSITIONS + chunk",
+            "channel * matmul::SLICE / int(sizeof(T)) + chunk",
+        ),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/pixel_boxes.py",
+        "test_operands_are_rounded_to_tf32 and cpu",
+        ("pixels cut off to tf32", 'first, last, steps, problem.precision == "tf32")', "first, last, steps)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/warp_specialized.py",
+        "test_operands_are_rounded_to_tf32 and cpu or test_sizes_of_tf32 and cpu",
+        ("filters cut off to tf32", '(rows, depth), problem.precision == "tf32")', "(rows, depth))"),
+        ("the half of a slice that is none", "0 < problem.c % depth <= depth // 2", "0 < problem.c % depth"),
+    ),
+    *of(
+        "cuda_reference/simt/tma.cpp",
+        "test_operands_are_rounded_to_tf32 and cpu or test_a_copy_of_pixels_rounds",
+        ("pixels as they are", "if (t.to_tf32) line_to_tf32(line);", ""),
+    ),
+    *of(
+        "cuda_reference/common/encode.cuh",
+        "test_host_code",
+        ("maps that do not round", "return t.to_tf32              ? CU", "return false ? CU"),
     ),
     *of(
         "tritonkernels/language/ring.py",
@@ -78,12 +106,34 @@ MUTANTS = [
         ("copies not waited for", "at, AHEAD, AHEAD, slices", "at, AHEAD, AHEAD + 1, slices"),
         ("a slice given back too early", "ring.empty.index(before), pred=i > 0)", "ring.empty.index(at), pred=True)"),
         ("right edge of the image unmasked", " & is_below(w + right, g.W)", ""),
-        ("channels behind the last", "c + columns // 8 * 8 < g.C", "c + columns // 8 * 8 < g.C + 64"),
+        ("channels behind the last", "c + columns // CHUNK * CHUNK < g.C", "c + columns // CHUNK * CHUNK < g.C + 64"),
         ("a tap's rows in columns", "wide(right, WIDE) * input.w + c", "wide(right, WIDE) * input.h + c"),
         ("every tap the first one's filters", "[tap, filter, c]", "[0, filter, c]"),
-        ("words beyond the last filter", "(k // 8 * 8 < g.K)", "(k // 8 * 8 < g.K + 8)"),
+        ("words beyond the last filter", "(k // CHUNK * CHUNK < g.K)", "(k // CHUNK * CHUNK < g.K + CHUNK)"),
         ("rows of taps counted from 0", "r = first // chunks // g.S", "r = 0"),
         ("no bias", "mask=k < g.K, other=0).to(gl.float32)[None, :]", "mask=k < 0, other=0).to(gl.float32)[None, :]"),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/pixel_boxes.py",
+        "test_warp_specialized and not cuda and (sizes_of_tf32 or rounded)",
+        ("pixels cut off to tf32", "warpgroup_mma(round_to_tf32(left), right", "warpgroup_mma(left, right"),
+        ("the first part of the filters for both", "filters.slice(i * WIDTH, WIDTH, 0)", "filters.slice(0, WIDTH, 0)"),
+        ("the first part of the pixels twice", "pixels.slice(i * WIDTH, WIDTH, 1)", "pixels.slice(0, WIDTH, 1)"),
+        (
+            "a slice given back before it is multiplied",
+            "acc = _add_rounded(left, right, acc)\n                mbarrier.arrive(ring.empty.index(at))",
+            "mbarrier.arrive(ring.empty.index(at))\n                acc = _add_rounded(left, right, acc)",
+        ),
+    ),
+    *of(
+        "tritonkernels/conv2d/warp_specialized.py",
+        "test_warp_specialized and not cuda and rounded",
+        ("filters cut off to tf32", "(matrices(filters, across)), shape, is_tf32)", "(matrices(filters, across)), shape)"),
+    ),
+    *of(
+        "tritonkernels/choice/efficiency.py",
+        "test_tf32_is_chosen",
+        ("tf32 without a stand-in", 'STAND_INS = {("conv2d.warp_specialized", "tf32"): "fp16"}', "STAND_INS = {}"),
     ),
     *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
@@ -108,8 +158,8 @@ MUTANTS = [
     *of(
         "cuda_reference/conv2d/warp_specialized.py",
         "test_input_warp_specialized and share_rows",
-        ("whole boxes for blocks that share their rows", "rows //= shares", "rows //= 1"),
-        ("a stage shorter than its boxes", "ceil_div(bn, DEPTH) * DEPTH if across else bn", "bn"),
+        ("whole boxes for blocks that share their rows", "% shares == 0 else depth // shares", "% shares == 0 else depth"),
+        ("a stage shorter than its boxes", "ceil_div(bn, 64) * 64 if across else bn", "bn"),
     ),
     *of(
         "tritonkernels/conv2d/parts/pixel_boxes.py",
@@ -129,8 +179,11 @@ MUTANTS = [
         "tritonkernels/operations/conv2d/taps.py",
         "test_input_warp_specialized or test_warp_specialized",
         ("taps that are not evenly apart", "in_chunks and evenly and", "in_chunks and"),
-        ("filters that are no whole chunks", "filters.shape[dim] % CHUNK == 0 and", ""),
-        ("any stride", "stride > 0 and stride % CHUNK == 0", "True"),
+        ("filters that are no whole chunks", "filters.shape[dim] % chunk == 0 and", ""),
+        ("any stride", "stride > 0 and stride % chunk == 0", "True"),
+        ("chunks of 16 bits for 32", "chunk = CHUNK // filters.itemsize", "chunk = CHUNK // 2"),
+        ("tf32 across the reduction", "filters.itemsize == 2 and lie_along(filters, 0)", "lie_along(filters, 0)"),
+        ("filters of tf32 packed along C", "    if filters.itemsize == 2:\n", "    if True:\n"),
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
@@ -141,6 +194,11 @@ MUTANTS = [
             "problem.groups == 1)",
         ),
         ("filters of groups in place", "(problem.groups == 1 and problem.r", "(problem.r"),
+        (
+            "dimensions of packed filters exchanged",
+            "weight.permute(tuple(map(order.index, range(4))))",
+            "weight.permute(order)",
+        ),
         ("elements that are apart filled as if they were not", "return sum((size - 1)", "return True or sum((size - 1)"),
     ),
 ]

@@ -7,6 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
+from ...language.dot import round_to_tf32
 from ...language.gluon_tile import is_below, wide
 from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async, load_box
@@ -17,9 +18,9 @@ AHEAD = gl.constexpr(2)  # slices that are on their way while one more is reques
 
 
 class Tile(NamedTuple):
-    """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap.
-    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes. FILTERS_INSIDE: boxes of
-    filters have a row for each channel."""
+    """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap,
+    of which CHUNK are 16 bytes. PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16
+    bytes. FILTERS_INSIDE: boxes of filters have a row for each channel. TF32: consumers round pixels to it."""
 
     M: Any
     N: Any
@@ -27,9 +28,11 @@ class Tile(NamedTuple):
     ACROSS: Any
     STAGES: Any
     DEPTH: Any
+    CHUNK: Any
     PIXELS_INSIDE: Any
     WORDS: Any
     FILTERS_INSIDE: Any
+    TF32: Any
     WIDE: Any
 
 
@@ -58,8 +61,9 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
     16 bytes, and announce a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
     STAGES: gl.constexpr = tile.STAGES
+    CHUNK: gl.constexpr = tile.CHUNK
     WIDE: gl.constexpr = tile.WIDE
-    LANES: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    LANES: gl.constexpr = gl.BlockedLayout([1, CHUNK], [4, 8], [4, 1], [1, 0])
     columns = gl.arange(0, DEPTH, gl.SliceLayout(0, LANES))
     chunks = gl.cdiv(g.C, DEPTH)
     whole, pieces = count_pieces(gl.program_id(0), gl.num_programs(0), cut)
@@ -90,9 +94,9 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
             right = s * g.dilation_w
             of_tap = wide(down, WIDE) * input.h + wide(right, WIDE) * input.w + c
             inside = (n < g.N) & is_below(h + down, g.H) & is_below(w + right, g.W)
-            exists = c + columns // 8 * 8 < g.C  # whole chunks: those of the last channels are filled up with zeros
-            from_rows = gl.multiple_of((rows + of_tap)[:, None], [8, 8])
-            chunk = gl.max_contiguous(gl.multiple_of(columns[None, :], [8, 8]), [1, 8])
+            exists = c + columns // CHUNK * CHUNK < g.C  # whole chunks: those of the last channels are filled up with zeros
+            from_rows = gl.multiple_of((rows + of_tap)[:, None], [CHUNK, CHUNK])
+            chunk = gl.max_contiguous(gl.multiple_of(columns[None, :], [CHUNK, CHUNK]), [1, CHUNK])
             copy_async(ring.pixels.index(at), input.ptr + (from_rows + chunk), mask=inside[:, None] & exists[None, :])
             async_copy.commit_group()
             announce(ring.full, at, AHEAD, AHEAD, slices, STAGES)
@@ -108,6 +112,19 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
 
 
 @gluon.jit
+def _add_rounded(pixels, filters, acc):
+    """acc + pixels filters, of pixels that are rounded to tf32 in registers: in parts of 16 of them, one after the other, while
+    the other consumer multiplies."""
+    PARTS: gl.constexpr = pixels.shape[0] // 64
+    WIDTH: gl.constexpr = pixels.shape[1] // PARTS
+    for i in gl.static_range(PARTS):
+        left = pixels.slice(i * WIDTH, WIDTH, 1).load(gl.DotOperandLayout(0, acc.type.layout, 1))
+        right = filters.slice(i * WIDTH, WIDTH, 0)
+        acc = warpgroup_mma_wait(0, deps=(warpgroup_mma(round_to_tf32(left), right, acc, is_async=True),))
+    return acc
+
+
+@gluon.jit
 def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile):
     """Multiply consumer WHO's part of all pieces; store whole tiles, and sums of others in the workspace."""
     DOWN: gl.constexpr = WHO // tile.ACROSS
@@ -120,18 +137,24 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
     before = 0
     for index in range(pieces):
         number, _, count, part = piece_of(index, whole, gl.program_id(0), gl.num_programs(0), cut)
-        acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 16]))
+        acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 2 * tile.CHUNK]))
         for i in range(count):
             mbarrier.wait(ring.full.index(at), phase)
             right = ring.right.index(at * tile.ACROSS + ACROSS)
             right = right if tile.FILTERS_INSIDE else right.permute((1, 0))
-            acc = warpgroup_mma(ring.left.index(at * tile.DOWN + DOWN), right, acc, is_async=True)
-            acc = warpgroup_mma_wait(1, deps=(acc,))
-            mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
+            left = ring.left.index(at * tile.DOWN + DOWN)
+            if tile.TF32:
+                acc = _add_rounded(left, right, acc)
+                mbarrier.arrive(ring.empty.index(at))
+            else:
+                acc = warpgroup_mma(left, right, acc, is_async=True)
+                acc = warpgroup_mma_wait(1, deps=(acc,))
+                mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
             before = at
             at, phase = next_place(at, phase, tile.STAGES)
-        acc = warpgroup_mma_wait(0, deps=(acc,))
-        mbarrier.arrive(ring.empty.index(before))
+        if not tile.TF32:
+            acc = warpgroup_mma_wait(0, deps=(acc,))
+            mbarrier.arrive(ring.empty.index(before))
         position, filter = _corner(number, g, tile)
         if parts is None:
             _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
@@ -146,7 +169,7 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
 @gluon.jit
 def _store(acc, bias, out, position, filter, g, tile):
     """Results of positions and filters from the given ones on."""
-    if acc.shape[1] > LINES:
+    if acc.shape[1] > (LINES * 64 // acc.shape[0] if tile.TF32 else LINES):  # at most 16 registers at once
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
         _store(left, bias, out, position, filter, g, tile)
@@ -155,10 +178,13 @@ def _store(acc, bias, out, position, filter, g, tile):
         if bias is not None:
             k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, acc.type.layout))
             acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0).to(gl.float32)[None, :]
+        CHUNK: gl.constexpr = tile.CHUNK
+        DOWN: gl.constexpr = acc.shape[0] // 32  # warps
+        ACROSS: gl.constexpr = acc.shape[1] // CHUNK  # lanes
         LAYOUT: gl.constexpr = (
-            gl.BlockedLayout([1, 1], [32, 1], [4, 1], [0, 1])
+            gl.BlockedLayout([1, 1], [32, 1], [DOWN, 4 // DOWN], [0, 1])
             if tile.PIXELS_INSIDE
-            else gl.BlockedLayout([1, 8], [8, 4], [4, 1], [1, 0])
+            else gl.BlockedLayout([1, CHUNK], [32 // ACROSS, ACROSS], [4, 1], [1, 0])
         )
         values = gl.convert_layout(acc.to(out.ptr.dtype.element_ty), LAYOUT)
         pixel = position + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
@@ -168,8 +194,9 @@ def _store(acc, bias, out, position, filter, g, tile):
         q = pixel % g.Q
         rows = wide(n, tile.WIDE) * out.n + wide(p, tile.WIDE) * out.h + wide(q, tile.WIDE) * out.w
         if tile.WORDS:
-            offsets = gl.multiple_of(rows[:, None], [8, 8]) + gl.max_contiguous(gl.multiple_of(k[None, :], [8, 8]), [1, 8])
-            inside = (n < g.N)[:, None] & (k // 8 * 8 < g.K)[None, :]
+            words = gl.max_contiguous(gl.multiple_of(k[None, :], [CHUNK, CHUNK]), [1, CHUNK])
+            offsets = gl.multiple_of(rows[:, None], [CHUNK, CHUNK]) + words
+            inside = (n < g.N)[:, None] & (k // CHUNK * CHUNK < g.K)[None, :]
         else:
             offsets = rows[:, None] + (wide(k, tile.WIDE) * out.c)[None, :]
             inside = (n < g.N)[:, None] & (k < g.K)[None, :]

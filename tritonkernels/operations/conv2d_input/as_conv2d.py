@@ -12,6 +12,7 @@ import torch
 
 from ...integers import ceil_div
 from ...operation import Call, Reduction
+from ..conv2d.taps import lie_along, lines_of_gradient
 from ..conv2d.work import rewritten
 from .phases import are_phases_missing, phases
 
@@ -20,7 +21,8 @@ class Arrange(NamedTuple):
     """The launches of a package that steps need.
 
     flip   (problem, weight, filters) -> the launch that fills filters (C, K / groups, R, S)
-    pack   (images, filters) -> (both in channels_last, in whole chunks; the launches that copy them if they are not)
+    pack   (images, filters, fit) -> (both in channels_last, in whole chunks; the launches that copy images if they are not, and
+           filters unless they are fit)
     clear  (problem, bias, out) -> the launch that fills it with zeros, or with the bias
     design  the Design that computes the convolutions
     """
@@ -36,7 +38,9 @@ def steps(problem, arrange, grad_output, weight, bias, out):
     if are_phases_missing(problem) and out.numel():
         yield arrange.clear(problem, bias, out)
     if design.reads_taps:  # packed once for all phases
-        (grad_output, weight), copies = arrange.pack(grad_output, weight)
+        dim, order = lines_of_gradient(weight)
+        (grad_output, weight), copies = arrange.pack(grad_output, weight.permute(order), lie_along(weight, dim))
+        weight = weight.permute(tuple(map(order.index, range(4))))
         yield from copies
     if _read_in_place(problem, design):
         filters = weight.transpose(0, 1)
@@ -73,7 +77,8 @@ FLIPPED = 256  # elements of a block that flips the filters
 
 def arranged(problem, design):
     """The Work of the launches before the convolutions; what a design packs it counts itself."""
-    return _arranged(problem, _read_in_place(problem, design))
+    turned = design.reads_taps and problem.precision == "tf32" and problem.channels_last
+    return _arranged(problem, _read_in_place(problem, design) and not turned)
 
 
 @functools.lru_cache(1024)
