@@ -53,8 +53,8 @@ STORED_PLANES = {
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
     ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
-    ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true>"): ("4gemm7split_k", [ARRIVAL]),
-    ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true>"): ("4gemm8stream_k", [ARRIVAL]),
+    ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true, false>"): ("4gemm7split_k", [ARRIVAL]),
+    ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true, false>"): ("4gemm8stream_k", [ARRIVAL]),
     **{
         ("conv2d/implicit_gemm.cuh", f"conv2d::implicit_gemm<__half, conv2d::Math::{of}>"): (f"implicit_gemm.*{name}E", fences)
         for of, name, fences in (
