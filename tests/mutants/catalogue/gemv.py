@@ -69,6 +69,23 @@ MUTANTS = [
         ("tail dropped", "n < N; n += step) sum += Sum<X>(a[n])", "n < N - 1; n += step) sum += Sum<X>(a[n])"),
     ),
     *of(
+        "cuda_reference/gemv/parts/vector_row.cuh",
+        "gemv_shifted and vectorized",
+        ("no shift by two words", "bytes & 8 ? words[i + 2] : words[i]", "words[i]"),
+        ("no shift by a word", "bytes & 4 ? words[i + 1] : words[i]", "words[i]"),
+        ("no shift within a word", "bytes % 4 * 8", "0"),
+        ("x shifted as if it began with the row", "reinterpret_cast<uintptr_t>(x + head)", "reinterpret_cast<uintptr_t>(x)"),
+        ("a word past the end of x", "max(0, N - head + shift - FULL<X>)", "max(0, N - head)"),
+    ),
+    *of(
+        "cuda_reference/gemv/parts/kernel.py",
+        "gemv_shifted",
+        ("rows never shift", '"SHIFTED": shifted(a, x)}', '"SHIFTED": False}'),
+        ("rows always shift", "return a.stride(-1) == x.stride(-1) == 1 and not alike", "return not alike"),
+        ("a head of elements of A", "head * x.itemsize", "head * a.itemsize"),
+        ("pitches in elements", "(stride * t.itemsize for t in", "(stride * 4 for t in"),
+    ),
+    *of(
         "cuda_reference/common/last_to_arrive.cuh",
         "cuda_reference and gemv",
         ("the counter left standing", "atomicExch(counter, 0);", ";"),
