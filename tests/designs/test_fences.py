@@ -52,7 +52,7 @@ STORED_PLANES = {
 }
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
     ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4, false>"): ("split_n", [ARRIVAL]),
-    ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
+    ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4, false>"): ("transposed", [ARRIVAL]),
     ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true, false>"): ("4gemm7split_k", [ARRIVAL]),
     ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true, false>"): ("4gemm8stream_k", [ARRIVAL]),
     **{

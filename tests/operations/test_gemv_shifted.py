@@ -1,5 +1,7 @@
 """CUDA's gemv of rows that do not lie within 16 bytes as x does (cuda_reference/gemv/parts/vector_row.cuh)."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from cuda_reference.launch import LIBRARY
 from tests.harness import DEVICES, offset_by_one, prepare, random, run_checked
 from tritonkernels.target import Target
 
+H200 = Target.named("h200")
 DESIGNS = ("vectorized", "rows_per_warp", "block_per_row", "split_n")
 HALF, INT8 = torch.float16, torch.int8
 KINDS = ((torch.float32,) * 2, (HALF, HALF), (torch.bfloat16,) * 2, (INT8, HALF), (INT8, torch.float32), (torch.float64,) * 2)
@@ -27,6 +30,30 @@ def test_rows_and_x_that_begin_anywhere(device, design, kinds):
             )
             options = {"scale": random(5, device=device)} if kinds[0] == INT8 else {}
             run_checked(LIBRARY, "gemv", design, a, x[start:], **options)
+
+
+def launched(design, a, x, **options):
+    call = prepare("gemv", a, x, **options)
+    chosen = {d.name: d for d in LIBRARY.designs("gemv")}[design]
+    (launch,) = chosen.launches(call.problem, next(iter(chosen.configs(call.problem, H200))), *call.parts[0])
+    return launch
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kinds", KINDS, ids=str)
+def test_columns_that_begin_anywhere(device, kinds):
+    """Rows around a thread's two words and around a tile of 8 lanes; A ends with its memory."""
+    vector = 16 // kinds[0].itemsize
+    for start, m in itertools.product(
+        (0, 1), (1, 2 * vector - 1, 2 * vector + 1, 8 * vector - 1, 8 * vector + 1, 10 * vector + 1)
+    ):
+        a, x = random(37, start + m, dtype=kinds[0], device=device)[:, start:].t(), random(37, dtype=kinds[1], device=device)
+        options = {"scale": random(m, device=device)} if kinds[0] == INT8 else {}
+        pitch_is_whole = (start + m) % vector == 0 or start + m == 1
+        assert pitch_is_whole or launched("transposed", a, x, **options).expression.endswith(
+            f", {str(m >= 2 * vector).lower()}>"
+        )
+        run_checked(LIBRARY, "gemv", "transposed", a, x, **options)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -50,16 +77,14 @@ def test_which_rows_are_shifted():
     assert not shifted(ninth, torch.empty(16, dtype=HALF)) and shifted(ninth, torch.empty(20)[1:17])
 
 
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", (*DESIGNS, "transposed"))
 def test_loads_are_128_bits_but_at_the_ends(design):
     from cuda_reference.trace import trace
 
-    call = prepare("gemv", offset_by_one(random(32, 512)), random(512))
-    chosen = {d.name: d for d in LIBRARY.designs("gemv")}[design]
-    config = next(iter(chosen.configs(call.problem, Target.named("h200"))))
-    (launch,) = chosen.launches(call.problem, config, *call.parts[0])
+    a = offset_by_one(random(32, 512))
+    launch = launched(design, a.t() if design == "transposed" else a, random(32 if design == "transposed" else 512))
     assert launch.expression.endswith(", true>")
     (traced,) = trace(launch)
-    for array in ("argument 0", "argument 1"):
+    for array in ("argument 0",) if design == "transposed" else ("argument 0", "argument 1"):
         wide, single = ([x for x in traced.accesses if (x.array, x.width) == (array, width)] for width in (16, 4))
         assert wide and sum(x.units for x in single) <= 32 * 2 * 2 * 4, "two vectors at each end of a row, by element"

@@ -78,6 +78,25 @@ MUTANTS = [
         ("a word past the end of x", "max(0, N - head + shift - FULL<X>)", "max(0, N - head)"),
     ),
     *of(
+        "cuda_reference/gemv/transposed.cuh",
+        "gemv_shifted and columns",
+        ("columns taken as aligned", "bytes = reinterpret_cast<uintptr_t>(column) % 16;", "bytes = 0;"),
+        ("the first word twice", "loader.load(from + 16)", "loader.load(from)"),
+        ("the last rows of a matrix in words", "SHIFTED && rows_left < 2 * WIDTH", "SHIFTED && rows_left < WIDTH"),
+        ("rows past the last", "if (i < rows_left) sum", "sum"),
+        ("the last column dropped by elements", "n < last; n += DEPTH, column", "n < last - 1; n += DEPTH, column"),
+    ),
+    *of(
+        "cuda_reference/gemv/transposed.py",
+        "gemv_shifted and columns",
+        ("columns never shift", "width == 1 and a.stride(1) == 1 and", "False and"),
+    ),
+    *of(
+        "cuda_reference/gemv/transposed.py",
+        "test_types and cuda_reference and transposed",
+        ("rows that are no neighbours", "width == 1 and a.stride(1) == 1 and", "width == 1 and"),
+    ),
+    *of(
         "cuda_reference/gemv/parts/kernel.py",
         "gemv_shifted",
         ("rows never shift", '"SHIFTED": shifted(a, x)}', '"SHIFTED": False}'),
