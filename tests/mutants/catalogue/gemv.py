@@ -122,7 +122,11 @@ MUTANTS = [
     *of(
         "cuda_reference/gemv/transposed.cuh",
         "cuda_reference and gemv",
-        ("the last column dropped", "if (n + u * DEPTH < last) {", "if (n + u * DEPTH < last - 1) {"),
+        (
+            "the last column dropped",
+            "if (n + u * DEPTH < last) {\n                of_a",
+            "if (n + u * DEPTH < last - 1) {\n                of_a",
+        ),
         ("one thread's sums left out", "depth < DEPTH; ++depth", "depth < DEPTH - 1; ++depth"),
         ("the last split left out", "split < int(gridDim.y); split", "split < int(gridDim.y) - 1; split"),
     ),
