@@ -1,5 +1,6 @@
 """CUDA's gemv of rows that do not lie within 16 bytes as x does (cuda_reference/gemv/parts/vector_row.cuh)."""
 
+import functools
 import itertools
 
 import pytest
@@ -8,6 +9,9 @@ import torch
 from cuda_reference.gemv.parts.kernel import shifted
 from cuda_reference.launch import LIBRARY
 from tests.harness import DEVICES, offset_by_one, prepare, random, run_checked
+from tests.memory.guarded import guarded
+from tests.memory.test_memory import end_of
+from tritonkernels import backend
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")
@@ -54,6 +58,18 @@ def test_columns_that_begin_anywhere(device, kinds):
             f", {str(m >= 2 * vector).lower()}>"
         )
         run_checked(LIBRARY, "gemv", "transposed", a, x, **options)
+
+
+@pytest.mark.skipif(backend.device_type() != "cpu", reason="guards CPU memory")
+@pytest.mark.parametrize("side", ["start", "end"])
+@pytest.mark.parametrize("design", ("vectorized", "split_n", "transposed"))
+def test_no_word_lies_past_the_memory(design, side):
+    """Rows and columns of every length within a vector and another; A and x end, or begin, at an unreadable page."""
+    for n in range(65, 74):
+        a = guarded(random(5, n), side, read_only=True)
+        x = guarded(random(5 if design == "transposed" else n), side, read_only=True)
+        call = prepare("gemv", a.t() if design == "transposed" else a, x)
+        assert end_of(functools.partial(LIBRARY.run, call, design)) == 0, n
 
 
 @pytest.mark.parametrize("device", DEVICES)

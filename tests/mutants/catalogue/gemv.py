@@ -79,7 +79,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemv/transposed.cuh",
-        "gemv_shifted and columns",
+        "gemv_shifted and (columns or past_the_memory)",
         ("columns taken as aligned", "bytes = reinterpret_cast<uintptr_t>(column) % 16;", "bytes = 0;"),
         ("the first word twice", "loader.load(from + 16)", "loader.load(from)"),
         ("the last rows of a matrix in words", "SHIFTED && rows_left < 2 * WIDTH", "SHIFTED && rows_left < WIDTH"),
@@ -88,7 +88,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/gemv/transposed.py",
-        "gemv_shifted and columns",
+        "gemv_shifted and (columns or past_the_memory)",
         ("columns never shift", "width == 1 and a.stride(1) == 1 and", "False and"),
     ),
     *of(
