@@ -1,4 +1,5 @@
-"""Which operands TMA or cp.async can copy as they lie, and the launches that align the others first (align.cuh)."""
+"""Which operands TMA or cp.async can copy as they lie, the launches that align the others first (align.cuh), and which results
+have rows that are not aligned."""
 
 import torch
 
@@ -95,3 +96,10 @@ def by_patches(source, kernel, batch, span, k, arguments):
     """The launch of a kernel over (batch, span, K); none if that is empty."""
     blocks = batch * ceil_div(span, PATCH) * ceil_div(k, PATCH)
     return [CudaLaunch(source, kernel, (blocks,), (THREADS, 1, 1), arguments)] if blocks else []
+
+
+def shifted(out):
+    """Whether rows, of a matrix or a batch, are contiguous, but do not all begin on 16 bytes (gemm/parts/shifted_rows.cuh)."""
+    *others, step = out.stride()
+    apart = (stride for stride, size in zip(others, out.shape) if size > 1)
+    return step == 1 and (out.data_ptr() % 16 > 0 or any(stride % 4 for stride in apart))

@@ -82,7 +82,7 @@ template <int BN, int BK, int THREADS, bool VECTOR> struct CopiesOfB : SlicesOfB
     }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool VECTOR>
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool VECTOR, bool SHIFTED>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 async_copy(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride, int group) {
@@ -136,7 +136,7 @@ async_copy(const float* __restrict__ a, const float* __restrict__ b, const float
             outer_product(sum, fragments.a[k % 2], fragments.b[k % 2]);
         }
     }
-    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+    Place::template store<SHIFTED>(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
 }
 
 }  // namespace gemm

@@ -21,7 +21,7 @@ def shared_bytes(config):
 DESIGN = may_pack_rows(
     one_tile_a_block(
         SPACE,
-        "gemm::async_copy<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {VECTOR}>",
+        "gemm::async_copy<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {VECTOR}, {SHIFTED}>",
         refuses=refuses,
         shared_bytes=shared_bytes,
     )

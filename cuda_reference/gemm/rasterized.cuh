@@ -14,7 +14,7 @@
 
 namespace gemm {
 
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR, bool SHIFTED>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 rasterized(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
            int M, int N, int K, float alpha, float beta, Strides stride, int group) {
@@ -28,7 +28,7 @@ rasterized(const float* __restrict__ a, const float* __restrict__ b, const float
 
     float sum[TM][TN] = {};
     Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, K, stride);
-    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+    Place::template store<SHIFTED>(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
 }
 
 }  // namespace gemm

@@ -5,4 +5,4 @@ from .parts.launches import one_tile_a_block
 from .parts.packed_rows import may_pack_rows
 
 SPACE = each(tiles(LONG, SEED, SMALL, WIDE), GROUP=(1, 4, 16, 0))
-DESIGN = may_pack_rows(one_tile_a_block(SPACE, "gemm::rasterized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>"))
+DESIGN = may_pack_rows(one_tile_a_block(SPACE, "gemm::rasterized<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}, {SHIFTED}>"))

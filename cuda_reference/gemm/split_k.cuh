@@ -17,7 +17,7 @@
 namespace gemm {
 
 // A block of gridDim.y takes `split_size` of K, whole slices, of which none is empty: quads stay aligned.
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR, bool SHIFTED>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 split_k(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
         int M, int N, int K, float alpha, float beta, Strides stride, int group, float* partial, int* counters,
@@ -36,7 +36,7 @@ split_k(const float* __restrict__ a, const float* __restrict__ b, const float* _
     a += first_k * stride.a.col, b += first_k * stride.b.row;
     Buffer::accumulate(sum, buffers, a, b, first_row, first_col, M, N, length, stride);
     if (!add_splits<Own::THREADS, Own::PARTS_AT_ONCE, Own::SUMS_AT_ONCE>(sum, partial, counters)) return;
-    Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+    Place::template store<SHIFTED>(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
 }
 
 }  // namespace gemm

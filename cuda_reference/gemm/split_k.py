@@ -2,13 +2,21 @@
 
 from tritonkernels.design import Design
 from tritonkernels.operations.gemm.float32_only import float32_only
-from tritonkernels.operations.gemm.split_counts import ALONE, SPLITS, groups_of, one_by_one, split_counts, without_empty
+from tritonkernels.operations.gemm.split_counts import (
+    ALONE,
+    SPLITS,
+    groups_of,
+    of_slices,
+    one_by_one,
+    split_counts,
+    without_empty,
+)
 from tritonkernels.operations.gemm.work import of_splits
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, in_order
 from .parts.configs import SEED, SMALL, count_tiles, each, tiles
-from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
+from .parts.launches import arguments, block_tile, group, instance, threads, with_vector
 from .parts.packed_rows import may_pack_rows
 
 # What a tile computes beyond the edge of the result is for nothing: of 64 x 512 half of what tiles of 128 x 128 compute.
@@ -22,17 +30,21 @@ THIN = (
 )
 TILES = tiles(SEED, *THIN, SMALL, GROUP=1)
 SPACE = [c for c in each(TILES, SPLITS=SPLITS) if 4 * c["BM"] * c["BN"] * one_by_one(c["SPLITS"]) <= ALONE]
-KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(TILES))
+KERNEL = Kernel("gemm::split_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}, {SHIFTED}>", with_vector(TILES))
 
 
 def configs(problem, target):
     counts = split_counts(count_tiles(problem, TILES[0]), problem.k, target)
-    return [config for config in in_order(SPACE, target) if config["SPLITS"] in counts]
+    return [c for c in in_order(SPACE, target) if c["SPLITS"] in counts and of_slices(c["SPLITS"], _slices(problem, c))]
+
+
+def _slices(problem, config):
+    return max(1, ceil_div(problem.k, config["BK"]))
 
 
 def _splits(problem, config):
     """(how many there are, slices of each)."""
-    slices = max(1, ceil_div(problem.k, config["BK"]))
+    slices = _slices(problem, config)
     splits = without_empty(config["SPLITS"], slices)
     return splits, ceil_div(slices, splits)
 
@@ -44,7 +56,7 @@ def launches(problem, config, a, b, c, out):
         partial = partial_sums(splits, blocks * config["BM"] * config["BN"], out)
         arrivals = counters(blocks * (1 + groups_of(splits)), out)
     given = *arguments(problem, a, b, c, out), group(problem, config), partial, arrivals, slices * config["BK"]
-    yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks, splits), threads(config), given)
+    yield KERNEL.launch(config | instance(a, b, out), (blocks, splits), threads(config), given)
 
 
 DESIGN = may_pack_rows(

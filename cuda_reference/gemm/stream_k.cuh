@@ -15,7 +15,7 @@
 namespace gemm {
 
 // `sharers` blocks share the tiles after the first `whole_tiles`, none of them without a slice.
-template <int BM, int BN, int BK, int TM, int TN, bool VECTOR>
+template <int BM, int BN, int BK, int TM, int TN, bool VECTOR, bool SHIFTED>
 __global__ void __launch_bounds__(Shape<BM, BN, TM, TN>::THREADS, Shape<BM, BN, TM, TN>::blocks_per_sm(VECTOR))
 stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c, float* __restrict__ out,
          int M, int N, int K, float alpha, float beta, Strides stride, int group, float* parts, int* counters,
@@ -49,7 +49,7 @@ stream_k(const float* __restrict__ a, const float* __restrict__ b, const float* 
                 sum, blockIdx.x, of_tile.first, of_tile.last, counter_of,
                 [&](int block) { return parts + int64_t(of_tile.slot_of(block)) * (BM * BN); });
         }
-        if (whole) Place::store(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
+        if (whole) Place::template store<SHIFTED>(sum, c, out, first_row, first_col, M, N, alpha, beta, stride);
         __syncthreads();  // all threads have read the buffers, the next tile may overwrite them
     });
 }

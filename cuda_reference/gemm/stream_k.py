@@ -9,12 +9,12 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, in_order
 from .parts.configs import SEED, SMALL, WIDE, count_tiles, tiles
-from .parts.launches import arguments, block_tile, group, threads, vector, with_vector
+from .parts.launches import arguments, block_tile, group, instance, threads, with_vector
 from .parts.packed_rows import may_pack_rows
 
 WAVES = 2  # that are shared: the rest and a full one, so that every block's run is long enough
 SPACE = tiles(WIDE, SEED, SMALL, GROUP=4)
-KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}>", with_vector(SPACE))
+KERNEL = Kernel("gemm::stream_k<{BM}, {BN}, {BK}, {TM}, {TN}, {VECTOR}, {SHIFTED}>", with_vector(SPACE))
 
 
 def configs(problem, target):
@@ -39,7 +39,7 @@ def launches(problem, config, a, b, c, out):
         parts, arrivals = partial_sums(2 * sharers, config["BM"] * config["BN"], out), counters(2 * sharers + left, out)
     given = *arguments(problem, a, b, c, out), group(problem, config), parts, arrivals, whole, sharers
     blocks = max(sharers, min(config["BLOCKS"], whole))
-    yield KERNEL.launch(config | {"VECTOR": vector(a, b)}, (blocks,), threads(config), given)
+    yield KERNEL.launch(config | instance(a, b, out), (blocks,), threads(config), given)
 
 
 def tile(config):

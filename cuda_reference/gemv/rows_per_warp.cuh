@@ -8,7 +8,7 @@
 
 namespace gemv {
 
-template <class A, class X, int LANES, int THREADS, int UNROLL>
+template <class A, class X, int LANES, int THREADS, int UNROLL, bool SHIFTED>
 __global__ void __launch_bounds__(THREADS)
 rows_per_warp(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
               X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride, bool streams) {
@@ -17,7 +17,7 @@ rows_per_warp(const A* __restrict__ a, const X* __restrict__ x, const X* __restr
     wait_for_earlier_kernels();
     const Row row(min(index, rows - 1), M);  // past the last row: again, unstored, as the shuffles need every lane
     const Sum<X> partial =
-        row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, LANES, Loader(streams));
+        row_sum<UNROLL, SHIFTED>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, LANES, Loader(streams));
     const Sum<X> sum = warp_sum<LANES>(partial);
     if (lane == 0 && index < rows) store(sum, row, y, scale, out, alpha, beta, stride);
 }

@@ -7,7 +7,7 @@ from .parts.kernel import design_of_rows
 
 SPACE = configs_of("LANES THREADS UNROLL", *((lanes, 128, UNROLL) for lanes in (1, 2, 4, 8, 16)))
 DESIGN = design_of_rows(
-    Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}>", SPACE),
+    Kernel("gemv::rows_per_warp<{A}, {X}, {LANES}, {THREADS}, {UNROLL}, {SHIFTED}>", SPACE),
     threads=lambda config: config["THREADS"],
     lanes=lambda config: config["LANES"],
 )

@@ -11,7 +11,7 @@
 namespace gemv {
 
 // Grid (rows, splits); workspace is (rows, splits), counters (rows,). All splits but the last take `columns`.
-template <class A, class X, int WARPS, int UNROLL>
+template <class A, class X, int WARPS, int UNROLL, bool SHIFTED>
 __global__ void __launch_bounds__(32 * WARPS)
 split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
         X* __restrict__ out, Sum<X>* workspace, int* counters, int rows, int M, int N, int columns, Sum<X> alpha, Sum<X> beta,
@@ -20,7 +20,7 @@ split_n(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ 
     const int index = blockIdx.x, split = blockIdx.y, splits = gridDim.y;
     const Row row(index, M);
     const int64_t first = min(int64_t(split) * columns, int64_t(N));
-    const Sum<X> partial = row_sum<UNROLL>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
+    const Sum<X> partial = row_sum<UNROLL, SHIFTED>(row.of(a, stride.a) + first * stride.a.col, stride.a.col,
                                            row.of(x, stride.x) + first * stride.x.step, stride.x.step,
                                            min(columns, int(N - first)), threadIdx.x, 32 * WARPS, Loader(streams));
     const Sum<X> sum = block_sum<WARPS>(partial);

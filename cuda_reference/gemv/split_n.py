@@ -10,10 +10,10 @@ from tritonkernels.operations.gemv.work import along_rows
 from tritonkernels.workspace import counters, partial_sums
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.kernel import loads, rows_of, streaming, strides, typed
+from .parts.kernel import loads, rows_of, shifted, streaming, strides, typed
 
 SPACE = configs_of("WARPS UNROLL", (8, UNROLL))
-KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}>", SPACE)
+KERNEL = Kernel("gemv::split_n<{A}, {X}, {WARPS}, {UNROLL}, {SHIFTED}>", SPACE)
 
 
 def configs(problem, target):
@@ -27,7 +27,7 @@ def launches(problem, config, a, x, y, scale, out):
     shared = partial_sums(splits, rows, out), counters(rows, out)
     numbers = rows, m, n, columns, problem.alpha, problem.beta
     arguments = a, x, y, scale, out, *shared, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
-    yield KERNEL.launch(typed(problem, config), (rows, splits), 32 * config["WARPS"], arguments)
+    yield KERNEL.launch(typed(problem, config) | {"SHIFTED": shifted(a, x)}, (rows, splits), 32 * config["WARPS"], arguments)
 
 
 def work(problem, config, target):

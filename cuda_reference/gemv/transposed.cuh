@@ -4,7 +4,10 @@
 // sum crosses threads until the end. LANES threads side by side own a tile of rows; the other threads of the block take
 // every DEPTH-th column of it each. Narrow tiles make many blocks and few partial sums; 8 lanes read a line of 128 bytes. If
 // there are still few tiles, N is split over blocks too, and the last to arrive adds the partial sums up in a fixed order, as
-// in `split_n`. Mirrors tritonkernels/gemv/transposed.py.
+// in `split_n`.
+//
+// Columns of an odd length begin anywhere within 16 bytes: a thread reads the two aligned words that hold its rows, and shifts
+// them. The second is a neighbour's first, and comes from L1. Mirrors tritonkernels/gemv/transposed.py.
 #pragma once
 #include "../common/overlap.cuh"
 #include "parts/splits.cuh"
@@ -20,6 +23,25 @@ template <int WIDTH, class A> __device__ __forceinline__ void load_rows(A (&to)[
     else
         to[0] = *column;
 }
+
+template <int WIDTH, class A> struct AlignedRows {
+    A x[WIDTH];
+    __device__ __forceinline__ void load(const A* column, const Loader& loader) { load_rows<WIDTH>(x, column, loader); }
+    __device__ __forceinline__ const AlignedRows& shifted() const { return *this; }
+};
+
+// The same of a column that begins anywhere: two words, which must be in memory.
+template <int WIDTH, class A> struct ShiftedRows {
+    unsigned words[8];
+    int bytes;
+    __device__ __forceinline__ void load(const A* column, const Loader& loader) {
+        bytes = reinterpret_cast<uintptr_t>(column) % 16;
+        const auto from = reinterpret_cast<const unsigned char*>(column) - bytes;
+        const uint4 pair[] = {loader.load(from), loader.load(from + 16)};
+        std::memcpy(words, pair, sizeof words);
+    }
+    __device__ __forceinline__ AlignedRows<WIDTH, A> shifted() { return gemv::shifted<AlignedRows<WIDTH, A>>(words, bytes); }
+};
 
 // A thread's place in its block: `lane` of LANES along the rows, WIDTH each, and `depth` of DEPTH along what is summed over.
 template <class Number, int WIDTH, int LANES, int THREADS> struct Column {
@@ -41,8 +63,8 @@ template <class Number, int WIDTH, int LANES, int THREADS> struct Column {
     }
 };
 
-// Grid (tiles of LANES * WIDTH rows, splits); workspace is (splits, rows of all tiles), counters (tiles,).
-template <class A, class X, int WIDTH, int LANES, int WARPS, int UNROLL>
+// SHIFTED: columns are contiguous, but begin anywhere. Grid (tiles of LANES * WIDTH rows, splits); workspace is (splits, rows of all tiles), counters (tiles,).
+template <class A, class X, int WIDTH, int LANES, int WARPS, int UNROLL, bool SHIFTED>
 __global__ void __launch_bounds__(32 * WARPS)
 transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
            X* __restrict__ out, Sum<X>* workspace, int* counters, int M, int N, int columns, Sum<X> alpha, Sum<X> beta,
@@ -61,13 +83,15 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     const X* factor = top.of(x, stride.x) + first * stride.x.step;
     const Loader loader(streams);
     Sum<X> sum[WIDTH] = {};
-    for (int n = first; n < last; n += UNROLL * DEPTH) {
-        A of_a[UNROLL][WIDTH];
+    const int rows_left = M - first_row - own;
+    const bool by_element = SHIFTED && rows_left < 2 * WIDTH;  // its second word may be past the end of A
+    for (int n = first; !by_element && n < last; n += UNROLL * DEPTH) {
+        std::conditional_t<SHIFTED, ShiftedRows<WIDTH, A>, AlignedRows<WIDTH, A>> of_a[UNROLL];
         X of_x[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             if (n + u * DEPTH < last) {
-                load_rows(of_a[u], column, loader);
+                of_a[u].load(column, loader);
                 of_x[u] = *factor;
             }
             column += DEPTH * stride.a.col;
@@ -75,10 +99,17 @@ transposed(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
-            if (n + u * DEPTH < last)
+            if (n + u * DEPTH < last) {
+                const auto& rows = of_a[u].shifted();
 #pragma unroll
-                for (int i = 0; i < WIDTH; ++i) sum[i] += Sum<X>(of_a[u][i]) * Sum<X>(of_x[u]);
+                for (int i = 0; i < WIDTH; ++i) sum[i] += Sum<X>(rows.x[i]) * Sum<X>(of_x[u]);
+            }
     }
+    if (by_element)
+        for (int n = first; n < last; n += DEPTH, column += DEPTH * stride.a.col, factor += DEPTH * stride.x.step)
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i)
+                if (i < rows_left) sum[i] += Sum<X>(column[i]) * Sum<X>(*factor);
 
     Sum<X>* of_tile = workspace + int64_t(blockIdx.x) * ROWS;
     const int64_t width = int64_t(gridDim.x) * ROWS;

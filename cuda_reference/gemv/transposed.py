@@ -14,7 +14,8 @@ from tritonkernels.workspace import counters, partial_sums
 from ..launch import Kernel, ceil_div, config_of, configs_of
 from .parts.kernel import TYPES, streaming, strides, typed
 
-SINGLE = config_of(LANES=32, WARPS=8, UNROLL=UNROLL)  # for single elements, if vectors are not aligned
+SINGLE = config_of(LANES=32, WARPS=8, UNROLL=UNROLL)  # for single elements, of few rows or where none are neighbours
+SINGLES = {"WIDTH": 1, "SHIFTED": False}
 
 
 @functools.cache
@@ -26,7 +27,7 @@ def space(a_dtype):
 
 def kernel(a_dtype):
     vectors = [config | {"WIDTH": full_vector(a_dtype)} for config in space(a_dtype)]
-    return Kernel("gemv::transposed<{A}, {X}, {WIDTH}, {LANES}, {WARPS}, {UNROLL}>", (*vectors, SINGLE | {"WIDTH": 1}))
+    return Kernel("gemv::transposed<{A}, {X}, {WIDTH}, {LANES}, {WARPS}, {UNROLL}, {SHIFTED}>", (*vectors, SINGLE | SINGLES))
 
 
 KERNELS = {a_dtype: kernel(a_dtype) for a_dtype in TYPES}
@@ -41,8 +42,11 @@ def configs(problem, target):
 
 def launches(problem, config, a, x, y, scale, out):
     (batch, m, n), splits, width = a.shape, config["SPLITS"], cut(a.mT, may_have_head=False).width
-    instance = (config if width > 1 else SINGLE) | {"WIDTH": width}
-    rows = instance["LANES"] * width
+    if width == 1 and a.stride(1) == 1 and _may_shift(problem):
+        instance = config | {"WIDTH": full_vector(a.dtype), "SHIFTED": True}
+    else:
+        instance = config | {"WIDTH": width, "SHIFTED": False} if width > 1 else SINGLE | SINGLES
+    rows = instance["LANES"] * instance["WIDTH"]
     tiles = batch * ceil_div(m, rows)
     shared = (partial_sums(splits, tiles * rows, out), counters(tiles, out)) if splits > 1 else (None, None)
     numbers = m, n, ceil_div(n, splits), problem.alpha, problem.beta
@@ -50,8 +54,14 @@ def launches(problem, config, a, x, y, scale, out):
     yield KERNELS[a.dtype].launch(typed(problem, instance), (tiles, splits), 32 * instance["WARPS"], arguments)
 
 
+def _may_shift(problem):
+    """Whether there are rows for a thread's two words."""
+    return problem.m >= 2 * full_vector(problem.a_dtype)
+
+
 def work(problem, config, target):
-    width = column_vector(problem)
+    columns = problem.a_layout == "col" or problem.n == 1
+    width = full_vector(problem.a_dtype) if columns and _may_shift(problem) else column_vector(problem)
     shape = config if width > 1 else SINGLE
     lanes, threads = shape["LANES"], 32 * shape["WARPS"]
     one = along_columns(problem, threads, lanes, threads // lanes, width, shape["UNROLL"], config["SPLITS"])

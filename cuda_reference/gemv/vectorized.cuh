@@ -9,7 +9,7 @@
 
 namespace gemv {
 
-template <class A, class X, int ROWS, int UNROLL>
+template <class A, class X, int ROWS, int UNROLL, bool SHIFTED>
 __global__ void __launch_bounds__(32 * ROWS)
 vectorized(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict__ y, const float* __restrict__ scale,
            X* __restrict__ out, int rows, int M, int N, Sum<X> alpha, Sum<X> beta, Strides stride, bool streams) {
@@ -18,7 +18,7 @@ vectorized(const A* __restrict__ a, const X* __restrict__ x, const X* __restrict
     if (index >= rows) return;  // the same for the whole warp, so the shuffles below stay convergent
     const Row row(index, M);
     const Sum<X> partial =
-        row_sum<UNROLL>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32, Loader(streams));
+        row_sum<UNROLL, SHIFTED>(row.of(a, stride.a), stride.a.col, row.of(x, stride.x), stride.x.step, N, lane, 32, Loader(streams));
     const Sum<X> sum = warp_sum(partial);
     if (lane == 0) store(sum, row, y, scale, out, alpha, beta, stride);
 }

@@ -3,7 +3,7 @@
 from ..launch import Kernel, configs_of
 from .parts.kernel import design_of_rows
 
-KERNEL = Kernel("gemv::vectorized<{A}, {X}, {ROWS}, {UNROLL}>", configs_of("ROWS UNROLL", (4, 4), (8, 2)))
+KERNEL = Kernel("gemv::vectorized<{A}, {X}, {ROWS}, {UNROLL}, {SHIFTED}>", configs_of("ROWS UNROLL", (4, 4), (8, 2)))
 DESIGN = design_of_rows(
     KERNEL,
     threads=lambda config: 32 * config["ROWS"],

@@ -46,9 +46,9 @@ template <class Shape> constexpr int blocks_per_sm(bool vector) {
     return Shape::blocks_per_sm(vector);
 }
 
-// `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
-template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool A_ALONG_K, bool B_ALONG_K,
-          bool VECTOR_A, bool VECTOR_B>
+// SHIFTED: gemm/parts/shifted_rows.cuh. `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
+template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool SHIFTED, bool A_ALONG_K,
+          bool B_ALONG_K, bool VECTOR_A, bool VECTOR_B>
 __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS,
                                   blocks_per_sm<gemm::Shape<BM, BN, TM, TN>>(VECTOR_A&& VECTOR_B))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
@@ -94,14 +94,19 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
             if (row + m < M && col + n < N) result = epilogue.with_addends(result, row + m, col + n);
         });
     epilogue.activate_all(for_all);
+    if constexpr (SHIFTED) {
+        gemm::store_shifted<Place>(sum, epilogue.out, epilogue.stride.out.row, first_row, first_col, M, N,
+                                   [](const auto&, int, int) {});
+    } else {
 #pragma unroll
-    for (int m = 0; m < TM; ++m)
+        for (int m = 0; m < TM; ++m)
 #pragma unroll
-        for (int n = 0; n < TN; n += 4) {
-            __align__(16) const float run[] = {sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]};
-            store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, col + n / 4 * Place::GAP_N, M, N,
-                      epilogue.stride.out.row, epilogue.stride.out.col);
-        }
+            for (int n = 0; n < TN; n += 4) {
+                __align__(16) const float run[] = {sum[m][n], sum[m][n + 1], sum[m][n + 2], sum[m][n + 3]};
+                store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, col + n / 4 * Place::GAP_N, M, N,
+                          epilogue.stride.out.row, epilogue.stride.out.col);
+            }
+    }
 }
 
 }  // namespace matmul

@@ -7,7 +7,7 @@ from tritonkernels.operations.gemm.split_counts import counts_for, few_blocks, s
 from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.operations.matmul.work import of_splits
 
-from ..common.align import k_major, without_idle_strides
+from ..common.align import k_major, shifted, without_idle_strides
 from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments, layouts
 from .parts.space import tiles
@@ -33,7 +33,8 @@ _SPACE = configs_of(
     (8, 128, 32, 4, 4, 3, True, 4),
 )
 _KERNEL = Kernel(
-    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}>",
+    "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {SHIFTED}, "
+    "{A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}>",
     [{**by_k, "VECTOR_A": a, "VECTOR_B": b} for by_k in layouts() for a in (True, False) for b in (True, False)],
 )
 _PADDING = 4  # floats after each k of an operand that is transposed
@@ -84,7 +85,7 @@ def _launches(problem, config, a, b, c, bias, out):
     (splits, slices), blocks = _splits(problem, config), a.shape[0] * tiles(problem, config["BM"], config["BN"])
     sums = *workspace(splits, blocks, config, out), slices * config["BK"]
     yield _KERNEL.launch(
-        {**config, **instance, "SPLIT": splits > 1},
+        {**config, **instance, "SPLIT": splits > 1, "SHIFTED": shifted(out)},
         (blocks, splits),
         _threads(config),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"], *sums),

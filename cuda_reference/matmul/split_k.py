@@ -58,7 +58,7 @@ def configs(problem, target):
     for config in space:
         if legal(config, problem, target, 1024):
             count = problem.batch * tiles(problem, config["BM"], config["BN"])
-            counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target)
+            counts = counts_for(count, powers, problem, config["SLICE"] // problem.dtype.itemsize, target) or powers[:1]
             found += [config | {"SPLIT_K": splits} for splits in counts]
     return sorted(found, key=itemgetter("SPLIT_K"))
 

@@ -26,6 +26,10 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
 inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)(x)); }
+// The 32 bits of (high, low) from bit `shift` % 32 on.
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return unsigned(((unsigned long long)(high) << 32 | low) >> (shift & 31));
+}
 
 inline int __float_as_int(float x) { return simt::bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return simt::bits<unsigned>(x); }

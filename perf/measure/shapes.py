@@ -124,7 +124,7 @@ def is_affordable(shape):
 
 def size(pick, least, most):
     """A log-uniform size, mostly rounded as sizes are."""
-    exact = math.exp(pick.uniform(math.log(least), math.log(most)))
+    exact = _exact(pick, least, most)
     kind = pick.choices(("any", 8, 16, 64, "power", "neighbour"), (3, 3, 3, 5, 3, 4))[0]
     if kind == "any":
         rounded = round(exact)
@@ -136,6 +136,15 @@ def size(pick, least, most):
     else:
         rounded = kind * max(1, round(exact / kind))
     return min(max(rounded, least), most)
+
+
+def _exact(pick, least, most):
+    return math.exp(pick.uniform(math.log(least), math.log(most)))
+
+
+def _odd(pick, least, most):
+    """A log-uniform size of rows that do not all begin at 16 bytes."""
+    return round(_exact(pick, least, most)) // 2 * 2 + 1
 
 
 def _layouts(pick):
@@ -179,6 +188,16 @@ def _prefill(pick):
 
 def _tokens(pick):
     return pick.choice((_decode, _prefill))(pick)
+
+
+def _shallow(pick):
+    """Large results, bound by their stores."""
+    sides = [pick.choice((size, _odd))(pick, 1000, 12_000) for _ in range(2)]
+    return *sides, round(_exact(pick, 4, 100))
+
+
+def _uneven(pick):
+    return tuple(_odd(pick, 300, 4000) for _ in range(3))
 
 
 def _gemm(sizes):
@@ -357,6 +376,8 @@ FAMILIES = {
         "tall-skinny": _gemm(_skinny),
         "vision": _gemm(_pixels),
         "long K": _gemm(_long_k),
+        "shallow": _gemm(_shallow),
+        "uneven": _gemm(_uneven),
     },
     "gemv": {
         "llm": _gemv(_weight, (F16, BF16)),
@@ -365,6 +386,8 @@ FAMILIES = {
         "wide": _gemv(lambda pick: (size(pick, 1, 512), size(pick, 4096, 1_000_000)), (F32, F32, BF16)),
         "attention": _gemv(lambda pick: _heads(pick)[::2], (F16, BF16), _batch),
         "int8 weights": _int8_gemv,
+        "uneven": _gemv(lambda pick: _uneven(pick)[:2], (F32, F16, BF16)),
+        "batched": _gemv(lambda pick: (size(pick, 32, 4096), size(pick, 32, 4096)), (F32, F16, BF16), _batch),
     },
     "matmul": {
         "llm decode": _matmul(_decode, HALF),
@@ -376,6 +399,8 @@ FAMILIES = {
         "llm prefill": _matmul(_prefill, HALF),
         "long K": _matmul(_long_k, (*SINGLE, *HALF, (F64, {}))),
         "square": _matmul(_square, (*HALF, *BYTE)),
+        "shallow": _matmul(_shallow, SINGLE[:1]),
+        "uneven": _matmul(_uneven, SINGLE[:1]),
     },
     "conv2d": CONV2D,
     "conv2d_weight": {family: gradient("conv2d_weight", forward) for family, forward in CONV2D.items()},

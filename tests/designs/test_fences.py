@@ -51,10 +51,10 @@ STORED_PLANES = {
     "sass": ("BAR.SYNC", "FENCE.VIEW.ASYNC", "UTMALDG"),
 }
 REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in its code)
-    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"): ("split_n", [ARRIVAL]),
-    ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4>"): ("transposed", [ARRIVAL]),
-    ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true>"): ("4gemm7split_k", [ARRIVAL]),
-    ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true>"): ("4gemm8stream_k", [ARRIVAL]),
+    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4, false>"): ("split_n", [ARRIVAL]),
+    ("gemv/transposed.cuh", "gemv::transposed<float, float, 1, 32, 4, 4, false>"): ("transposed", [ARRIVAL]),
+    ("gemm/split_k.cuh", "gemm::split_k<64, 64, 16, 8, 4, true, false>"): ("4gemm7split_k", [ARRIVAL]),
+    ("gemm/stream_k.cuh", "gemm::stream_k<64, 64, 16, 4, 4, true, false>"): ("4gemm8stream_k", [ARRIVAL]),
     **{
         ("conv2d/implicit_gemm.cuh", f"conv2d::implicit_gemm<__half, conv2d::Math::{of}>"): (f"implicit_gemm.*{name}E", fences)
         for of, name, fences in (
@@ -140,7 +140,7 @@ LESSONS = {
     )
 }
 SOME = [  # kernels that have each of these, for `make test`
-    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4>"),
+    ("gemv/split_n.cuh", "gemv::split_n<float, float, 4, 4, false>"),
     *(kernel for kernel in REQUIRED if re.fullmatch("matmul/(split_k|wgmma_planes|cluster_split_k).cuh", kernel[0])),
     *(kernel for kernel in REQUIRED if BARRIERS_OF_A_CLUSTER in REQUIRED[kernel][1]),
 ]

@@ -249,3 +249,17 @@ def test_the_work_counts_one_kernel():
         for config in space(package, name, 64, 512, 2**14):
             (work,) = the(package, name).work(problem, config, H200)
             assert work.dram == pytest.approx(4 * (64 * 2**14 + 2**14 * 512 + 64 * 512))
+
+
+@pytest.mark.parametrize("k", (1, 8, 33, 64, 100))
+@pytest.mark.parametrize("op", ("gemm", "matmul"))
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_more_splits_than_slices(package, op, k):
+    """But two, of designs that have no fewer."""
+    problem = prepare(op, torch.empty(5661, k, device="meta"), torch.empty(k, 1667, device="meta")).problem
+    for design in PACKAGES[package].designs(op):
+        if design.is_lesson or design.refuses(problem, H200):
+            continue
+        for config in design.configs(problem, H200):
+            slice = tile_of(config)[2] or as_dict(config).get("SLICE", 0) // problem.dtype.itemsize
+            assert not slice or (splits_of(config) or 1) <= max(2, -(-k // slice)), design.name

@@ -41,6 +41,8 @@ SUITE = (
     "tests/designs/test_gemm_ladder_cuda.py",
     "tests/designs/test_gemm_splits.py",
     "tests/designs/test_gemm_packing.py",
+    "tests/designs/test_shifted_rows_cuda.py",
+    "tests/operations/test_gemv_shifted.py",
     "tests/designs/matmul/test_packed_across_k.py",
     "tests/designs/matmul/test_wgmma_tiles_cuda.py",
     "tests/designs/matmul/test_legal_tiles.py",

@@ -22,7 +22,7 @@ from ..language.structs import Matrix
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.gemm.float32_only import float32_only
-from ..operations.gemm.split_counts import ALONE, split_counts
+from ..operations.gemm.split_counts import ALONE, of_slices, split_counts
 from ..operations.gemm.work import UNDER_WAY, of_splits
 from ..workspace import counters
 from .parts.packed_b import may_pack_b
@@ -59,7 +59,9 @@ THIN = ((32, 128, 16, 4, 3), (16, 128, 32, 4, 3), (128, 16, 32, 4, 3))
 def configs(problem, target):
     for split_k in split_counts(count_tiles(problem, {"BLOCK_M": 128, "BLOCK_N": 128}), problem.k, target):
         for config in (*blocked_configs(problem, target, num_stages=(2,), SPLIT_K=split_k), *_thin(split_k)):
-            if 4 * config.kwargs["BLOCK_M"] * config.kwargs["BLOCK_N"] * split_k <= ALONE or not target.is_gpu:
+            tile = config.kwargs
+            few_bytes = 4 * tile["BLOCK_M"] * tile["BLOCK_N"] * split_k <= ALONE or not target.is_gpu
+            if few_bytes and of_slices(split_k, ceil_div(problem.k, tile["BLOCK_K"])):
                 yield config
 
 

@@ -127,7 +127,7 @@ def configs(problem, target):
     tiles_of = {}  # by the number of splits
     for tile in tiles:
         count = problem.batch * ceil_div(problem.m, tile[0]) * ceil_div(problem.n, tile[1])
-        for split_k in counts_for(count, powers, problem, tile[2] // problem.dtype.itemsize, target):
+        for split_k in counts_for(count, powers, problem, tile[2] // problem.dtype.itemsize, target) or powers[:1]:
             tiles_of.setdefault(split_k, []).append(tile)
     for pack in packings(problem, target):
         for split_k in sorted(tiles_of):

@@ -4,6 +4,7 @@ from tritonkernels.design import Design
 from tritonkernels.operations.gemm.float32_only import float32_only
 from tritonkernels.operations.gemm.work import of_tiles
 
+from ...common.align import shifted
 from ...launch import Kernel, ceil_div, holds, in_order
 from .configs import count_tiles, tile_grid
 
@@ -15,7 +16,7 @@ def one_tile_a_block(space, kernel, refuses=float32_only, shared_bytes=lambda co
 
     def launches(problem, config, a, b, c, out):
         given = *arguments(problem, a, b, c, out), group(problem, config)
-        grid, parameters = (count_tiles(problem, config),), config | {"VECTOR": vector(a, b)}
+        grid, parameters = (count_tiles(problem, config),), config | instance(a, b, out)
         yield instances.launch(parameters, grid, threads(config), given, shared_bytes(config))
 
     def configs(problem, target):
@@ -32,9 +33,9 @@ def with_vector(space):
     return [config | {"VECTOR": vector} for config in space for vector in (True, False)]
 
 
-def vector(a, b):
-    """VECTOR of a kernel: whether the rows of both operands can be read 128 bits at a time."""
-    return in_vectors(a) and in_vectors(b)
+def instance(a, b, out):
+    """VECTOR of a kernel, whether the rows of both operands can be read 128 bits at a time, and SHIFTED."""
+    return {"VECTOR": in_vectors(a) and in_vectors(b), "SHIFTED": shifted(out)}
 
 
 def in_vectors(matrix):

@@ -9,7 +9,7 @@ from tritonkernels.choice.work import KNOWN
 from tritonkernels.design import Design
 from tritonkernels.lesson import lesson
 from tritonkernels.operations.gemv.shapes import streams
-from tritonkernels.operations.gemv.vectors import full_vector
+from tritonkernels.operations.gemv.vectors import VECTOR_BYTES, full_vector
 from tritonkernels.operations.gemv.work import along_rows
 
 from ...launch import ceil_div
@@ -26,6 +26,14 @@ TYPES = {
 def typed(problem, config):
     """The template's parameters: the config and the types {A} and {X}."""
     return {"A": TYPES[problem.a_dtype], "X": TYPES[problem.dtype], **config}
+
+
+def shifted(a, x):
+    """Whether A's rows and x are contiguous, but do not all lie within 16 bytes alike: SHIFTED of a kernel (vector_row.cuh)."""
+    head = -a.data_ptr() % VECTOR_BYTES // a.itemsize
+    steps = (stride * t.itemsize for t in (a, x) for stride, size in zip(t.stride()[:-1], t.shape) if size > 1)
+    alike = (x.data_ptr() + head * x.itemsize) % VECTOR_BYTES == 0 and all(step % VECTOR_BYTES == 0 for step in steps)
+    return a.stride(-1) == x.stride(-1) == 1 and not alike
 
 
 SCALARS = 4  # loads of single elements in flight
@@ -49,7 +57,8 @@ def design_of_rows(kernel, threads, lanes):
         (_, m, n), count = a.shape, rows_of(a)
         numbers = count, m, n, problem.alpha, problem.beta
         arguments = a, x, y, scale, out, *numbers, strides(a, x, y, scale, out), config["STREAMS"]
-        yield kernel.launch(typed(problem, config), (ceil_div(count, rows(config)),), threads(config), arguments)
+        instance = typed(problem, config) | {"SHIFTED": shifted(a, x)}
+        yield kernel.launch(instance, (ceil_div(count, rows(config)),), threads(config), arguments)
 
     def work(problem, config, target):
         return (along_rows(problem, threads(config), rows(config), lanes(config), *loads(problem, config)),)

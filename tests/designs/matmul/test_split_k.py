@@ -60,4 +60,5 @@ def test_in_the_order_of_k(device, block, parts, own, alone, monkeypatch):
 def test_splits_fill_the_sms(tiles, k, block_k, filling):
     a = torch.empty(8, k, dtype=torch.float64, device="meta")
     problem = prepare("matmul", a, a.mT).problem
-    assert counts_for(tiles, [64], problem, block_k, Target.named("h100")) == sorted({*filling, 64})
+    powers = {power for power in (4, 64) if power * block_k <= k}
+    assert counts_for(tiles, [4, 64], problem, block_k, Target.named("h100")) == sorted({*filling, *powers})

@@ -105,6 +105,18 @@ MUTANTS = [
         ("32 bits to the range's B", " + first_k * stride.b.row", " + int(first_k * stride.b.row)"),
     ),
     *of(
+        "cuda_reference/matmul/cuda_cores.py",
+        "shifted_rows",
+        ("rows never shift", '"SHIFTED": shifted(out)', '"SHIFTED": False'),
+    ),
+    *of(
+        "cuda_reference/common/align.py",
+        "shifted_rows",
+        ("an address within 16 bytes", "(out.data_ptr() % 16 > 0 or ", "("),
+        ("strides of one row", " if size > 1)\n    return step", ")\n    return step"),
+        ("columns that are no neighbours", "return step == 1 and (", "return ("),
+    ),
+    *of(
         "tritonkernels/operations/gemm/split_counts.py",
         "test_cuda_cores and few_tiles or fill_the_sms",
         ("a block for an SM is not few", "blocks <= MOST * target.sms", "blocks < target.sms"),

@@ -196,6 +196,14 @@ def test_a_problem_comes_back_from_its_description(op):
         assert sweep_records.problem_of(op, described) == drawn.problem
 
 
+@pytest.mark.parametrize("op", ("gemm", "matmul", "gemv"))
+def test_families_of_odd_rows_and_of_a_short_k(op):
+    drawn = [(s.family, s.problem) for s in shapes.draw(op, 40)]
+    uneven, shallow = ([p for family, p in drawn if family == name] for name in ("uneven", "shallow"))
+    assert uneven and all(p.m % 2 and p.n % 2 for p in uneven)
+    assert (op == "gemv") != bool(shallow) and all(p.k <= 100 and min(p.m, p.n) >= 1000 for p in shallow)
+
+
 def row(case, package="tritonkernels", us=3.0, **changes):
     problem = shape(case).problem
     times = [["tiled", {"BLOCK_M": 64}, us, 0.01], ["naive", {"BLOCK_M": 8}, 90.0, None]]
@@ -323,7 +331,7 @@ def test_a_fault_is_reported_and_fails_the_command(tmp_path, capsys):
 def test_a_dry_run_counts(capsys):
     assert main(["sweep", "gemm", "gemv", "--shapes", "6", "--contenders", "3", "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4 and lines[0].startswith("gemm, tritonkernels: 6 shapes of 5 families, ")
+    assert len(lines) == 4 and lines[0].startswith("gemm, tritonkernels: 6 shapes of 6 families, ")
     assert main(["sweep", "gemm", "--shapes", "6", "--share", "0/2", "--package", "cuda_reference", "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("gemm, cuda_reference: 3 shapes")
 

@@ -17,12 +17,14 @@ def split_counts(tiles, k, target):
 
 
 def counts_for(tiles, powers, problem, block_k, target):
-    """The powers of split_counts, and so many splits that the blocks of so many tiles are one for each SM, two, or up to MOST,
-    or as many as have LEAST_BYTES, none of them empty: 288 blocks on 132 SMs take as long as 396."""
+    """The powers of split_counts that K has slices for, and so many splits that blocks of so many tiles are one for each SM,
+    two, or up to MOST, or as many as have LEAST_BYTES, none of them empty: 288 blocks on 132 SMs take as long as 396."""
     most = min(SPLITS[-1], problem.k * problem.dtype.itemsize // LEAST_BYTES)
     filling = [min(most, blocks * target.sms // tiles) for blocks in range(1, MOST + 1)] if tiles else []
     slices = ceil_div(problem.k, block_k)
-    return sorted({*powers, *(without_empty(splits, slices) for splits in filling if splits > 1)})
+    return sorted(
+        {*(power for power in powers if power <= slices), *(without_empty(splits, slices) for splits in filling if splits > 1)}
+    )
 
 
 def splits_that_fill(tiles, k, programs):
@@ -39,6 +41,11 @@ def splits_that_fill(tiles, k, programs):
 def few_blocks(blocks, target):
     """Whether an SM has MOST of them at most."""
     return blocks <= MOST * target.sms or not target.is_gpu
+
+
+def of_slices(splits, slices):
+    """Whether K has that many slices. Two splits are always legal, since every problem has a config."""
+    return splits <= max(2, slices)
 
 
 def without_empty(splits, slices):
