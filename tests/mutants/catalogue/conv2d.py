@@ -142,12 +142,12 @@ MUTANTS = [
     *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
         "reductions",
-        ("a filter's first tap alone", "(problem.r, problem.s) == (1, 1), problem", "True, problem"),
-        ("strides forgotten", '"a stride": not no_stride', '"a stride": False'),
+        ("overlaps forgotten", 'that overlap": overlap(problem)', 'that overlap": False'),
+        ("padding below and right forgotten", "(0, 0) or not are_inside(problem)", "(0, 0)"),
         ("groups forgotten", '"groups": problem.groups != 1', '"groups": False'),
         ("bias forgotten in channels_last", "bias=bias, out", "out"),
         ("bias forgotten in NCHW", "c=bias, out", "out"),
-        ("images taken for one", "all(merges(t, t.ndim - 3) for t in (pixels, results))", "True"),
+        ("images taken for one", "all(merges(t, t.ndim - 3) for t in (patches, results))", "True"),
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
