@@ -22,6 +22,7 @@ from tests.harness import (
     short,
     step_two,
 )
+from tritonkernels.errors import UnsupportedError
 from tritonkernels.language import unfolded as triton_module
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.operations.conv2d.unfolded import Copy, copied, operands
@@ -129,7 +130,7 @@ def test_offsets_of_64_bits():
 def first_that_takes(library, problem, device):
     """The first of matmul's designs that accepts the problem here, but one fragment at a time."""
     target = library.target(torch.device(device))
-    for design in library.designs("conv2d"):
+    for design in library.designs(problem.op):
         is_wanted = design.name.startswith("matmul.") and design.name != "matmul.naive"
         if is_wanted and not design.refuses(problem, target):
             return design.name
@@ -151,6 +152,55 @@ def test_products_of_patches(library, case, dtype, device, everything):
             design = first_that_takes(library, prepare("conv2d", image, filters, bias, **given).problem, device)
             run_checked(library, "conv2d", design, image, filters, bias, **given)
         run_checked(library, "conv2d", design, image[:1], filters, **given)
+
+
+@short(lambda dtype, case: case[0] != "1" and (dtype == torch.float16 or (dtype == torch.float32 and case[0] in "4a")))
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("case", [case for case in PATCHES if "one tap" not in case and "tiles of rows" not in case])
+@each_package
+@on_devices
+def test_gradients_of_weights(library, case, dtype, device, everything):
+    """tf32 has both operands along the positions."""
+    available_on(library, device)
+    for layout in a_third(LAYOUTS, list(PATCHES).index(case) + TYPES.index(dtype), everything):
+        image, filters, options = laid_out(case, layout, dtype, device)
+        result = prepare("conv2d", image, filters, **options).result
+        grad = LAYOUTS[layout][0](random(*result.shape, dtype=dtype, device=device))
+        for precision in ("ieee", "tf32") if dtype == torch.float32 else (None,):
+            given = options | {"precision": precision}
+            call = prepare("conv2d_weight", image, tuple(filters.shape), grad, **given)
+            design = first_that_takes(library, call.problem, device)
+            run_checked(library, "conv2d_weight", design, image, tuple(filters.shape), grad, **given)
+
+
+@each_package
+@on_devices
+def test_a_gradient_of_any_strides(library, device):
+    available_on(library, device)
+    image, grad = random(2, 3, 8, 13, device=device), random(2, 5, 2, 3, device=device)
+    wanted = torch.nn.grad.conv2d_weight(image.double(), (5, 3, 4, 4), grad.double(), stride=4)
+    for lie in (torch.clone, channels_last, cropped, first_dim_inside, step_two):
+        for precision in ("ieee", "tf32"):
+            out = lie(torch.full_like(wanted, torch.nan, dtype=torch.float32, memory_format=torch.contiguous_format))
+            call = prepare("conv2d_weight", image, (5, 3, 4, 4), grad, stride=4, precision=precision, out=out)
+            library.run(call, first_that_takes(library, call.problem, device))
+            torch.testing.assert_close(out.double(), wanted, rtol=2e-3, atol=2e-2)
+
+
+@each_package
+@on_devices
+def test_no_images_have_no_gradient(library, device):
+    available_on(library, device)
+    image, grad = random(0, 3, 8, 8, dtype=torch.float16, device=device), random(0, 5, 2, 2, dtype=torch.float16, device=device)
+    result, _ = run_checked(library, "conv2d_weight", "matmul.pipelined", image, (5, 3, 4, 4), grad, stride=4)
+    assert not result.any()
+
+
+@each_package
+def test_one_tap_has_no_gradient_by_a_product(library):
+    image, grad = torch.empty(2, 3, 8, 8, device="meta"), torch.empty(2, 5, 8, 8, device="meta")
+    with pytest.raises(UnsupportedError, match="in place"):
+        library.choose(prepare("conv2d_weight", image, (5, 3, 1, 1), grad).problem, Target.named("h200"), "matmul.pipelined")
 
 
 @each_package

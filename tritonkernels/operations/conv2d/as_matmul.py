@@ -33,13 +33,13 @@ class Arrange(NamedTuple):
 
 @functools.lru_cache(1024)
 def refuses(problem):
-    pixels = problem.n * problem.p * problem.q
+    pixels, columns = problem.n * problem.p * problem.q, problem.c * problem.r * problem.s
     faults = {
         f"patches of {problem.r} x {problem.s} that overlap": overlap(problem),
         "padding": problem.padding != (0, 0) or not are_inside(problem),
         "groups": problem.groups != 1,
         f"{pixels} pixels": pixels > LARGEST_SIZE,
-        f"{problem.terms} terms": problem.terms > LARGEST_SIZE,
+        f"{columns} inputs a patch": columns > LARGEST_SIZE,
     }
     found = [what for what, is_so in faults.items() if is_so]
     return f"a product of matrices has every patch once, and this has {' and '.join(found)}" if found else None

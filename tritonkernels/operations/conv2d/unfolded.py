@@ -1,8 +1,8 @@
 """A convolution's patches as a matrix, and its filters as another: views where strides allow them, else copies by one kernel.
 
 A patch is a row, in the order (c, r, s), or (r, s, c) where an image's channels lie inside: so both sides of a copy have the
-same runs, which it moves by words. An image of one patch is a row as it lies, and so is each pixel if there is one tap. Rows
-of other patches are R or C R runs of the image. Taps that do not overlap copy no input twice.
+same runs, which it moves by words. An image of one patch is a row as it lies, and so is each pixel if there is one tap. Other
+patches are R runs of the image, or C R. Where they do not overlap, no input is copied twice.
 """
 
 import functools
@@ -12,12 +12,12 @@ from typing import NamedTuple
 import torch
 
 from ...analysis.sectors import SECTOR
-from ...integers import ceil_div
+from ...integers import ceil_div, next_power_of_2
 from ...problem import is_aligned
 from .work import rewritten
 
 PATCH, THREADS = 8192, 256  # bytes that a block copies, and its threads
-LEAST, MOST = 8, 64  # columns of a block, in words
+LEAST, MOST = 8, 64  # columns of a block, in words (cuda_reference/conv2d/parts/unfolded.cuh knows the least)
 
 
 def overlap(problem):
@@ -83,7 +83,7 @@ class Words(NamedTuple):
 
     def tile(self, most=MOST):
         """(rows, columns) of a block: powers of two, PATCH bytes."""
-        columns = next(count for count in (LEAST << i for i in range(64)) if count >= min(self.columns, most))
+        columns = max(LEAST, next_power_of_2(min(self.columns, most)))
         return PATCH // self.size // columns, columns
 
     def blocks(self, tile):
@@ -92,21 +92,49 @@ class Words(NamedTuple):
 
 def operands(problem, input, weight):
     """(patches (N, P, Q, C R S), filters (K, C R S), the Copies that fill them)."""
-    taps, inside, copies = (problem.r, problem.s), input.stride(1) < input.stride(3), []
-    patches = _patches(input, taps, problem.dilation, problem.stride, (problem.p, problem.q), inside)
-    filters = _patches(weight, taps, (1, 1), (1, 1), (1, 1), inside)
-    pixels, rows = _as_it_lies(patches), _as_it_lies(filters)
-    if pixels is None:
-        pixels, copy = _copied(patches)
-        copies.append(copy)
-    if rows is None or (copies and not (rows.stride(-1) == 1 and is_aligned(rows))):  # else each design would copy it itself
+    inside, copies = lies_inside(input), []
+    patches = patches_of(problem, input, inside)
+    pixels = _as_one(patches, range(3, 6))
+    if pixels is None or _as_one(pixels, range(1, 3)) is None:
+        pixels, copies = _copied(patches)
+        pixels = pixels.unflatten(0, patches.shape[:3])
+    filters = filters_of(weight, inside)
+    rows = as_matrix(filters)
+    if rows is None or (copies and not (rows.stride(1) == 1 and is_aligned(rows))):  # else each design would copy it itself
         rows, copy = _copied(filters)
-        copies.append(copy)
-    return pixels, rows[:, 0, 0], copies
+        copies = copies + copy
+    return pixels, rows, copies
+
+
+def matrix(t, turned, along):
+    """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so, or not
+    `along` rows where these are the lines in memory of a copy that is `turned`."""
+    found = as_matrix(t)
+    if found is not None and (not along or found.stride(0) == 1):
+        return found, []
+    if turned:
+        found, copies = _copied(t.permute(3, 4, 5, 0, 1, 2))
+        return found.mT, copies
+    return _copied(t)
+
+
+def lies_inside(images):
+    """Whether channels are closer together than the pixels of a row."""
+    return images.stride(1) < images.stride(3)
+
+
+def patches_of(problem, images, inside):
+    """(N, P, Q, C, R, S), or `inside` (N, P, Q, R, S, C): a view."""
+    return _patches(images, (problem.r, problem.s), problem.dilation, problem.stride, (problem.p, problem.q), inside)
+
+
+def filters_of(weight, inside):
+    """(K, 1, 1, C, R, S), or `inside` (K, 1, 1, R, S, C): a filter is an image of one patch."""
+    return _patches(weight, weight.shape[2:], (1, 1), (1, 1), (1, 1), inside)
 
 
 def _patches(images, taps, apart, steps, counts, inside):
-    """(N, P, Q, C, R, S), or `inside` (N, P, Q, R, S, C): a view."""
+    """patches_of images by these taps, so many pixels apart, and in these steps."""
     extent = _extent(taps, apart)
     rows, columns = _reach(extent, steps, counts)
     rectangles = images[:, :, :rows, :columns].unfold(2, extent[0], steps[0]).unfold(3, extent[1], steps[1])
@@ -125,26 +153,27 @@ def _joined(t, dims):
     return found
 
 
-def _as_it_lies(patches):
-    """(N, P, Q, columns) where these, and the pixels of an image, are evenly spaced; else None."""
-    columns = math.prod(patches.shape[3:])
-    if patches.numel():
-        pixels, steps = _joined(patches, (1, 2)), _joined(patches, range(3, 6))
-        if max(len(pixels), len(steps)) > 1:
-            return None
-        step = steps[0][1] if steps else 1
-    else:
-        step = 1
-    shape, strides = (*patches.shape[:3], columns), (*patches.stride()[:3], step)
-    return patches.as_strided(shape, strides, patches.storage_offset())
+def _as_one(t, dims):
+    """The tensor with these dimensions as a single one, None where its elements are not evenly spaced."""
+    axes = _joined(t, dims) if t.numel() else []
+    if len(axes) > 1:
+        return None
+    one = (math.prod(t.shape[dim] for dim in dims), axes[0][1] if axes else 1)
+    size, stride = ((*of[: dims.start], value, *of[dims.stop :]) for of, value in zip((t.shape, t.stride()), one))
+    return t.as_strided(size, stride, t.storage_offset())
 
 
-def _copied(patches):
-    """(the same of a matrix whose rows begin at whole sectors, the Copy that fills it)."""
-    rows, columns = math.prod(patches.shape[:3]), math.prod(patches.shape[3:])
-    of_sector = SECTOR // patches.element_size()
-    matrix = torch.empty(rows, ceil_div(columns, of_sector) * of_sector, dtype=patches.dtype, device=patches.device)
-    return matrix[:, :columns].unflatten(0, patches.shape[:3]), Copy(patches, matrix)
+def as_matrix(t):
+    """The first three dimensions as rows, the others as columns; None where they do not lie so."""
+    rows = _as_one(t, range(3, 6))
+    return None if rows is None else _as_one(rows, range(3))
+
+
+def _copied(t):
+    """(a matrix whose rows begin at whole sectors, [the Copy that fills it])."""
+    rows, columns, of_sector = math.prod(t.shape[:3]), math.prod(t.shape[3:]), SECTOR // t.element_size()
+    room = torch.empty(rows, ceil_div(columns, of_sector) * of_sector, dtype=t.dtype, device=t.device)
+    return room[:, :columns], [Copy(t, room)]
 
 
 def as_they_lie(problem):
@@ -157,7 +186,12 @@ def as_they_lie(problem):
 
 @functools.lru_cache(1024)
 def copied(problem):
-    """The Work of the Copies: one kernel, or none."""
+    """The Work of a convolution's Copies."""
     input, weight, _ = as_they_lie(problem)
-    size = sum(copy.tensor.numel() * copy.tensor.element_size() for copy in operands(problem, input, weight)[2])
+    return copies_work(operands(problem, input, weight)[2])
+
+
+def copies_work(copies):
+    """The Work of Copies: one kernel, or none."""
+    size = sum(copy.tensor.numel() * copy.tensor.element_size() for copy in copies)
     return (rewritten(ceil_div(size, PATCH), THREADS, 2 * size),) if size else ()
