@@ -17,7 +17,7 @@ from ...batches import merges
 from ...operation import Reduction
 from ...validate import LARGEST_SIZE
 from ..matmul.prepare import prepare
-from .unfolded import are_inside, as_they_lie, copied, operands, overlap
+from .unfolded import as_they_lie, copied, is_unpadded, operands, overlap
 
 
 class Arrange(NamedTuple):
@@ -36,7 +36,7 @@ def refuses(problem):
     pixels, columns = problem.n * problem.p * problem.q, problem.c * problem.r * problem.s
     faults = {
         f"patches of {problem.r} x {problem.s} that overlap": overlap(problem),
-        "padding": problem.padding != (0, 0) or not are_inside(problem),
+        "padding": not is_unpadded(problem),
         "groups": problem.groups != 1,
         f"{pixels} pixels": pixels > LARGEST_SIZE,
         f"{columns} inputs a patch": columns > LARGEST_SIZE,

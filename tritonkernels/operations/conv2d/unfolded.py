@@ -26,19 +26,16 @@ def overlap(problem):
     return any(1 < extent > step and count > 1 for extent, step, count in axes)
 
 
-def are_inside(problem):
-    """Whether the patches are, of an image without padding above and left."""
-    extent = _extent((problem.r, problem.s), problem.dilation)
-    return all(map(int.__le__, _reach(extent, problem.stride, (problem.p, problem.q)), (problem.h, problem.w)))
+def is_unpadded(problem):
+    """Whether the patches are those that the image has: no padding on any side."""
+    axes = zip((problem.h, problem.w), _extent((problem.r, problem.s), problem.dilation), problem.stride)
+    counts = tuple((size - extent) // step + 1 for size, extent, step in axes)
+    return problem.padding == (0, 0) and counts == (problem.p, problem.q)
 
 
 def _extent(taps, apart):
+    """Rows and columns from the first tap to the last."""
     return [(count - 1) * step + 1 for count, step in zip(taps, apart)]
-
-
-def _reach(extent, steps, counts):
-    """Rows and columns of an image that its patches are in."""
-    return [(count - 1) * step + size for size, step, count in zip(extent, steps, counts)]
 
 
 class Copy(NamedTuple):
@@ -125,19 +122,17 @@ def lies_inside(images):
 
 def patches_of(problem, images, inside):
     """(N, P, Q, C, R, S), or `inside` (N, P, Q, R, S, C): a view."""
-    return _patches(images, (problem.r, problem.s), problem.dilation, problem.stride, (problem.p, problem.q), inside)
+    return _patches(images, (problem.r, problem.s), problem.dilation, problem.stride, inside)
 
 
 def filters_of(weight, inside):
     """(K, 1, 1, C, R, S), or `inside` (K, 1, 1, R, S, C): a filter is an image of one patch."""
-    return _patches(weight, weight.shape[2:], (1, 1), (1, 1), (1, 1), inside)
+    return _patches(weight, weight.shape[2:], (1, 1), (1, 1), inside)
 
 
-def _patches(images, taps, apart, steps, counts, inside):
-    """patches_of images by these taps, so many pixels apart, and in these steps."""
-    extent = _extent(taps, apart)
-    rows, columns = _reach(extent, steps, counts)
-    rectangles = images[:, :, :rows, :columns].unfold(2, extent[0], steps[0]).unfold(3, extent[1], steps[1])
+def _patches(images, taps, apart, steps, inside):
+    height, width = _extent(taps, apart)
+    rectangles = images.unfold(2, height, steps[0]).unfold(3, width, steps[1])
     windows = rectangles[..., :: apart[0], :: apart[1]]
     return windows.permute(0, 2, 3, 4, 5, 1) if inside else windows.permute(0, 2, 3, 1, 4, 5)
 
