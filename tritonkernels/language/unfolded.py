@@ -10,6 +10,7 @@ Mirrors cuda_reference/conv2d/parts/unfolded.cuh.
 from typing import Any, NamedTuple
 
 from ..launch import TritonLaunch
+from ..operations.conv2d.unfolded import THREADS
 from ..problem import needs_wide_offsets
 from .overlap import wait_for_earlier_kernels
 from .position_sums import position
@@ -17,7 +18,7 @@ from .tiles import block_of
 from .triton import tl, triton
 
 WORD = 8  # the widest in bytes: of Triton's types
-CONFIG = triton.Config({}, num_warps=8, num_stages=1)
+CONFIG = triton.Config({}, num_warps=THREADS // 32, num_stages=1)
 
 
 class Patches(NamedTuple):

@@ -2,8 +2,8 @@
 // the second copy would wait for the last block of the first.
 //
 // A block copies 8 KB, some columns of some rows, by words of up to 16 bytes: lanes go along a row, so they write lines and read
-// runs of the image. What is left of the sectors of a run is read for the next rows by the same block, from L1. All its loads are
-// under way together. Mirrors tritonkernels/language/unfolded.py.
+// runs of the image. What is left of the sectors of a run is read for the next rows by the same block, from L1. A thread has up to 8
+// loads under way. Mirrors tritonkernels/language/unfolded.py.
 #pragma once
 #include "../../common/index.cuh"
 #include "../../common/overlap.cuh"
@@ -11,7 +11,7 @@
 
 namespace conv2d {
 
-constexpr int UNFOLD_THREADS = 256, UNFOLD_BYTES = 8192, LEAST_COLUMNS = 8;
+constexpr int UNFOLD_THREADS = 128, UNFOLD_BYTES = 8192, LEAST_COLUMNS = 8;
 
 // A copy, in words: its blocks, each of which has so many columns, a power of two; the matrix; then steps in the tensor along its
 // rows (n, p, q) and its columns (x, y, z).
@@ -25,7 +25,7 @@ template <class Word>
 __device__ __forceinline__ void copy_patches(const Word* from, Word* to, const Unfold& of, unsigned block, int64_t* of_row) {
     constexpr int EACH = UNFOLD_BYTES / int(sizeof(Word)) / UNFOLD_THREADS;
     const int columns = int(of.of_block), apart = UNFOLD_THREADS / columns;  // rows that a thread's words are apart
-    const unsigned across = unsigned((of.columns + columns - 1) / columns);
+    const unsigned across = ceil_div(int(of.columns), columns);
     const int64_t first = int64_t(block / across) * (EACH * apart), column = int64_t(block % across) * columns + threadIdx.x % columns;
     for (int i = threadIdx.x; i < EACH * apart; i += UNFOLD_THREADS) {
         const Position at(first + i, int(of.P), int(of.Q));
@@ -36,16 +36,20 @@ __device__ __forceinline__ void copy_patches(const Word* from, Word* to, const U
     const Position at(column, int(of.Y), int(of.Z));
     from += at.image * of.x + at.p * of.y + at.q * of.z;
     to += first * of.pitch + column;
-    Word loaded[EACH];
+    constexpr int AT_ONCE = EACH < 8 ? EACH : 8;
+    Word loaded[AT_ONCE];
+#pragma unroll 1
+    for (int begin = threadIdx.x / columns; begin < EACH * apart; begin += AT_ONCE * apart) {
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {  // apart from the stores, so that these loads are under way together
-        const int row = threadIdx.x / columns + i * apart;
-        if (first + row < of.rows) loaded[i] = from[of_row[row]];
-    }
+        for (int i = 0; i < AT_ONCE; ++i) {  // apart from the stores, so that these loads are under way together
+            const int row = begin + i * apart;
+            if (first + row < of.rows) loaded[i] = from[of_row[row]];
+        }
 #pragma unroll
-    for (int i = 0; i < EACH; ++i) {
-        const int row = threadIdx.x / columns + i * apart;
-        if (first + row < of.rows) to[row * of.pitch] = loaded[i];
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int row = begin + i * apart;
+            if (first + row < of.rows) to[row * of.pitch] = loaded[i];
+        }
     }
 }
 

@@ -13,7 +13,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/conv2d/parts/unfolded.cuh",
-        "test_unfolded",
+        "test_unfolded and (test_accesses or test_copies and cuda_reference)",
         ("rows are read past the last", "if (first + row < of.rows) loaded", "loaded"),
         ("rows are written past the last", "if (first + row < of.rows) to[", "to["),
         ("columns past the last", "if (column >= of.columns) return;", ""),

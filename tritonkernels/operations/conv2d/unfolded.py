@@ -16,7 +16,7 @@ from ...integers import ceil_div, next_power_of_2
 from ...problem import is_aligned
 from .work import rewritten
 
-PATCH, THREADS = 8192, 256  # bytes that a block copies, and its threads
+PATCH, THREADS = 8192, 128  # bytes that a block copies, and its threads
 LEAST, MOST = 8, 64  # columns of a block, in words (cuda_reference/conv2d/parts/unfolded.cuh knows the least)
 
 
