@@ -1,5 +1,6 @@
 """Convolutions of patches that do not overlap: the copies of patches and filters in both packages, and products of them."""
 
+import importlib
 from unittest import mock
 
 import pytest
@@ -229,6 +230,24 @@ def test_a_result_of_any_strides(library, device):
         torch.testing.assert_close(out.double(), wanted, rtol=2e-3, atol=2e-2)
 
 
+@each_package
+@on_devices
+def test_repeated_calls_and_transforms(library, device):
+    """A repeated call, which runs its plan, unfolds again; gradients and vmap are calls of the same operations."""
+    available_on(library, device)
+    package = importlib.import_module(library.package)
+    for _ in range(4):
+        image, filters = (random(*s, device=device).requires_grad_() for s in ((2, 3, 8, 13), (5, 3, 4, 4)))
+        wanted = torch.nn.functional.conv2d(image.double(), filters.double(), stride=4)
+        result = package.conv2d(image.detach(), filters.detach(), stride=4, design="matmul.split_k", precision="tf32")
+        torch.testing.assert_close(result.double(), wanted, rtol=2e-3, atol=2e-2)
+    grads = torch.autograd.grad(package.conv2d(image, filters, stride=4).square().sum(), (image, filters))
+    for grad, other in zip(grads, torch.autograd.grad(wanted.square().sum(), (image, filters))):
+        torch.testing.assert_close(grad, other, rtol=1e-4, atol=1e-4)
+    of_each = torch.vmap(lambda one: package.conv2d(one, filters.detach(), stride=4))(image.detach())
+    torch.testing.assert_close(of_each.double(), wanted.detach(), rtol=1e-4, atol=1e-4)
+
+
 def names_of(library, image, filters, **options):
     """The launches of a convolution by matmul.pipelined on an A100."""
     call = prepare("conv2d", image, filters, **options)
@@ -277,6 +296,13 @@ def test_words_are_as_wide_as_runs_allow(case, widest, size):
         *pair, options = laid_out(case, layout, torch.float16, "cpu")
         found = windows(*pair, options)[layout == "channels_last"]
         assert Copy(found, torch.empty(1, 64)).words(widest).size == wanted
+
+
+def test_words_begin_where_the_tensor_does():
+    filters = random(4, 3, 16, 16, dtype=torch.float16)
+    for skipped, size in ((0, 16), (8, 16), (4, 8), (1, 2)):
+        image = random(1, 3, 32, 64, dtype=torch.float16)[..., skipped : skipped + 32]
+        assert Copy(windows(image, filters, {"stride": 16})[0], torch.empty(1, 64)).words(16).size == size
 
 
 @pytest.mark.parametrize("layout", ("NCHW", "channels_last"))

@@ -186,7 +186,7 @@ MUTANTS = [
         ("a program of the second copy too few", "program < of_a.programs:", "program <= of_a.programs:"),
         ("rows of one image", "n * patches.n + p * patches.p", "p * patches.p"),
         ("columns of one channel", "x * patches.x + y * patches.y", "y * patches.y"),
-        ("offsets of 32 bits", "for t in (copy.tensor, copy.matrix))", "for t in (copy.tensor[:0], copy.matrix[:0]))"),
+        ("offsets of 32 bits", "needs_wide_offsets(*(t for copy in copies for t in (copy.tensor, copy.matrix)))", "False"),
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
