@@ -173,7 +173,7 @@ MUTANTS = [
     *of(
         "tritonkernels/operations/conv2d_weight/as_matmul.py",
         "test_unfolded and gradient and tritonkernels",
-        ("patches in the order of the image", "inside = lies_inside(out)", "inside = lies_inside(input)"),
+        ("patches in another order", "patches_of(problem, input, inside)", "patches_of(problem, input, not inside)"),
         ("one tap by a product", "problem.r * problem.s == 1:", "False:"),
         ("taps in another order", "(1, 2, 0, 3)) if inside", "(2, 1, 0, 3)) if inside"),
     ),
