@@ -1,7 +1,7 @@
 """The patches of a convolution, or its filters, copied into rows of a matrix (operations/conv2d/unfolded.py).
 
 Both in one launch: the second copy would wait for the last program of the first. A program copies 8 KB, some columns of some
-rows, by words of up to 8 bytes: lanes go along a row, so they write lines and read runs of the image. What is left of the
+rows, by words of up to 8 bytes: lanes go along rows, and over as many rows as runs are short. What is left of the
 sectors of a run is read for the next rows by the same program, from L1.
 
 Mirrors cuda_reference/conv2d/parts/unfolded.cuh.

@@ -5,7 +5,6 @@ from tritonkernels.operations.conv2d.unfolded import THREADS
 from ...launch import CudaLaunch, Source
 
 WORDS = {2: "uint16_t", 4: "uint32_t", 8: "uint2", 16: "uint4"}  # by their bytes
-MOST = 32  # columns of a block: lanes of a warp
 _NO_COPY = None, None, (0,) * 15
 
 
@@ -13,7 +12,7 @@ def unfold(*copies):
     arguments, blocks, sizes = [], 0, []
     for copy in copies:
         words = copy.words(max(WORDS))
-        tile = words.tile(MOST)
+        tile = words.tile()
         count = words.blocks(tile)
         arguments += [copy.tensor, copy.matrix, (count, tile[1], *words[1:])]
         blocks += count

@@ -33,7 +33,7 @@ MARGIN = 64  # elements of poison around a matrix
 each_package = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
-# image, filters, options. Tiles have 8 to 64 columns of words of 2 to 16 bytes.
+# image, filters, options. Tiles have 8 to 32 columns of words of 2 to 16 bytes.
 PATCHES = {
     "4 x 4, pixels left over": ((2, 3, 13, 22), (5, 3, 4, 4), {"stride": 4}),
     "14 x 14, words of 4 bytes": ((2, 3, 29, 44), (3, 3, 14, 14), {"stride": 14}),

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import torch
 
 from ...analysis.sectors import SECTOR
+from ...analysis.warp import WARP
 from ...integers import ceil_div, next_power_of_2
 from ...problem import is_aligned
 from .work import rewritten
 
 PATCH, THREADS = 8192, 128  # bytes that a block copies, and its threads
-LEAST, MOST = 8, 64  # columns of a block, in words (cuda_reference/conv2d/parts/unfolded.cuh knows the least)
+LEAST, MOST = 8, 32  # columns of a block, in words (cuda_reference/conv2d/parts/unfolded.cuh knows the least)
 
 
 def overlap(problem):
@@ -78,9 +79,11 @@ class Words(NamedTuple):
     step_y: int
     step_z: int
 
-    def tile(self, most=MOST):
-        """(rows, columns) of a block: powers of two, PATCH bytes."""
-        columns = max(LEAST, next_power_of_2(min(self.columns, most)))
+    def tile(self):
+        """(rows, columns) of a block: powers of two, PATCH bytes. A warp with c columns reads c / Z lines, in which
+        neighbouring patches follow each other, and writes 32 / c: the fewest where c is the root of 32 Z."""
+        fewest = next_power_of_2(math.isqrt(WARP * self.Z))
+        columns = max(LEAST, min(MOST, fewest, next_power_of_2(self.columns)))
         return PATCH // self.size // columns, columns
 
     def blocks(self, tile):
