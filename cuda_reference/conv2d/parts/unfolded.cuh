@@ -1,9 +1,9 @@
 // The patches of a convolution, or its filters, copied into rows of a matrix (operations/conv2d/unfolded.py). Both in one launch:
 // the second copy would wait for the last block of the first.
 //
-// A block copies 8 KB, some columns of some rows, by words of up to 16 bytes: lanes go along rows, and over as
-// many rows as runs of the image are short. What is left of the sectors of a run is read for the next rows by the same block, from L1. A thread has up to 8
-// loads under way. Mirrors tritonkernels/language/unfolded.py.
+// A block copies 8 KB, some columns of some rows, by words of up to 16 bytes: lanes go along rows, and over as many rows as runs
+// of the image are short. What is left of the sectors of a run is read for the next rows by the same block, from L1. A thread
+// has up to 8 loads under way. Mirrors tritonkernels/language/unfolded.py.
 #pragma once
 #include "../../common/index.cuh"
 #include "../../common/overlap.cuh"
