@@ -5,9 +5,11 @@ from torch import Tensor
 from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.as_matmul import Arrange
 from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
+from .parts.unfolded import unfold
 
 
 def conv2d(
@@ -40,4 +42,4 @@ def conv2d(
     )
 
 
-OPERATOR = Operator(LIBRARY, CONV2D)
+OPERATOR = Operator(LIBRARY, CONV2D, arrange=Arrange(unfold))

@@ -5,8 +5,10 @@ from torch import Tensor
 from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from tritonkernels.conv2d_weight import CONV2D_WEIGHT
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.as_matmul import Arrange
 from tritonkernels.torch_ops import Operator
 
+from ..conv2d.parts.unfolded import unfold
 from ..launch import LIBRARY
 
 
@@ -40,4 +42,4 @@ def conv2d_weight(
     )
 
 
-OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT)
+OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT, arrange=Arrange(unfold))

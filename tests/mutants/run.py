@@ -65,6 +65,7 @@ SUITE = (
     "tests/designs/conv2d/test_grouped.py",
     "tests/designs/conv2d/test_channels_last.py",
     "tests/designs/conv2d/test_channels_last_cuda.py",
+    "tests/designs/conv2d/test_unfolded.py",
     "tests/designs/conv2d/test_weight_cuda.py",
     "tests/designs/conv2d/test_weight_cuda_cores.py",
     "tests/designs/conv2d/test_weight_cuda_cores_triton.py",

@@ -35,3 +35,13 @@ def test_an_unknown_gpu_has_a_choice(library):
     unknown = dataclasses.replace(H200, name="new", dram_bandwidth=0.0, l2_bandwidth=0.0, peaks={})
     asked = problem((8, 64, 14, 14), (64, 64, 3, 3), padding=1)
     assert library.choose(asked, unknown)
+
+
+@each_library
+@pytest.mark.parametrize("precision", ("tf32", "ieee"))
+def test_patch_embeddings_and_their_gradients_are_products(library, precision):
+    forward = problem((16, 3, 224, 224), (768, 3, 16, 16), stride=16, precision=precision)
+    image, grad = torch.empty(16, 3, 224, 224, device="meta"), torch.empty(16, 768, 14, 14, device="meta")
+    backward = prepare("conv2d_weight", image, (768, 3, 16, 16), grad, stride=16, precision=precision).problem
+    for asked in (forward, backward):
+        assert library.choose(asked, H200)[0].name.startswith("matmul.")

@@ -42,7 +42,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "dmma": ALL - {"fp64"},
     },
 }
-ONE_TAP = {"one pixel", "one tap"}
+APART = {"one pixel", "one output", "one tap", "one tap, steps", "stride beyond the filter"}  # patches
 THREE_TAPS = {
     "tile exact",
     "tile + 1",
@@ -62,7 +62,7 @@ GEOMETRIES = {  # that designs of conv2d do not take
         "register_blocked": {"halo beyond shared memory", "stride beyond the filter"},
         "warp_specialized": GROUPED | EMPTY | {"halo beyond shared memory"},
         "depthwise_channels": cases.CONVOLUTIONS.keys() - ONE_FILTER,
-        "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - ONE_TAP,
+        "matmul.cuda_cores": cases.CONVOLUTIONS.keys() - APART,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
     "tritonkernels": {
@@ -70,7 +70,7 @@ GEOMETRIES = {  # that designs of conv2d do not take
         "register_blocked": {"large filter"},
         "grouped": {"large filter", "halo beyond shared memory"},
         "warp_specialized": GROUPED | EMPTY,
-        "matmul.pipelined": cases.CONVOLUTIONS.keys() - ONE_TAP,
+        "matmul.pipelined": cases.CONVOLUTIONS.keys() - APART,
         "winograd": cases.CONVOLUTIONS.keys() - THREE_TAPS,
     },
 }

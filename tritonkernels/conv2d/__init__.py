@@ -6,7 +6,7 @@ from ..annotations import Config, Conv2dPrecision, Padding, Pair
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
-from ..operations.conv2d.as_matmul import TO_MATMUL
+from ..operations.conv2d.as_matmul import TO_MATMUL, Arrange
 from ..operations.conv2d.prepare import prepare
 from ..operations.conv2d.rules import CONV2D_RULES
 from ..torch_ops import Operator
@@ -128,5 +128,11 @@ def conv2d(
     )
 
 
+def unfold(*copies):
+    from ..language.unfolded import unfold  # a kernel
+
+    return unfold(*copies)
+
+
 CONV2D = Operation("conv2d", prepare, CONV2D_RULES, LADDER, (TO_MATMUL,))
-OPERATOR = Operator(LIBRARY, CONV2D)
+OPERATOR = Operator(LIBRARY, CONV2D, arrange=Arrange(unfold))

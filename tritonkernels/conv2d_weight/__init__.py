@@ -6,7 +6,9 @@ from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
+from ..operations.conv2d.as_matmul import Arrange
 from ..operations.conv2d.rules import WEIGHT_RULES
+from ..operations.conv2d_weight.as_matmul import TO_MATMUL
 from ..operations.conv2d_weight.prepare import prepare
 from ..torch_ops import Operator
 
@@ -80,5 +82,11 @@ def conv2d_weight(
     )
 
 
-CONV2D_WEIGHT = Operation("conv2d_weight", prepare, WEIGHT_RULES, LADDER)
-OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT)
+def unfold(*copies):
+    from ..language.unfolded import unfold  # a kernel
+
+    return unfold(*copies)
+
+
+CONV2D_WEIGHT = Operation("conv2d_weight", prepare, WEIGHT_RULES, LADDER, (TO_MATMUL,))
+OPERATOR = Operator(LIBRARY, CONV2D_WEIGHT, arrange=Arrange(unfold))

@@ -1,69 +1,89 @@
-"""A filter of one tap as a product of matrices: pixels are the rows of two of them, channels the columns.
+"""A convolution whose patches do not overlap as a product of matrices: patches are the rows of one, filters those of the other.
 
-No data is moved: channels are contiguous in channels_last and a plane apart in NCHW, which only changes strides. The product is
-transposed if needed so that rows of the result are contiguous, as TMA requires: (pixels, C) (C, K) in channels_last, else (K,
-C) (C, pixels), image by image. Images, or even lines, that are not evenly spaced become a batch.
+Such are one tap with any stride, filters as large as their stride (patch embeddings), and filters as large as the image. A
+pixel is its own patch, so with one tap no data is moved: channels are contiguous in channels_last and a plane apart in NCHW,
+which only changes strides. Patches that do not lie in evenly spaced rows are copied once (unfolded.py).
+
+The product is transposed if needed so that rows of the result are contiguous, as TMA requires: (patches, C R S) (C R S, K) in
+channels_last, else (K, C R S) (C R S, patches), image by image. Images, or even lines, of results that are not evenly spaced
+become a batch.
 """
 
 import functools
-
-import torch
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ...batches import merges
 from ...operation import Reduction
 from ...validate import LARGEST_SIZE
 from ..matmul.prepare import prepare
+from .unfolded import as_they_lie, copied, is_unpadded, operands, overlap
+
+
+class Arrange(NamedTuple):
+    """The launch of a package that steps need.
+
+    unfold  Copies, one or two -> the launch that fills their matrices
+    design  the Design that computes the product
+    """
+
+    unfold: Callable[..., Any]
+    design: Any = None
 
 
 @functools.lru_cache(1024)
 def refuses(problem):
-    one_tap, no_stride = (problem.r, problem.s) == (1, 1), problem.stride == (1, 1)
-    every_pixel = (problem.p, problem.q) == (problem.h, problem.w)
-    pixels = problem.n * problem.p * problem.q
+    pixels, columns = problem.n * problem.p * problem.q, problem.c * problem.r * problem.s
     faults = {
-        f"a filter of {problem.r} x {problem.s}": not one_tap,
-        "a stride": not no_stride,
-        "padding": problem.padding != (0, 0) or (one_tap and no_stride and not every_pixel),
+        f"patches of {problem.r} x {problem.s} that overlap": overlap(problem),
+        "padding": not is_unpadded(problem),
         "groups": problem.groups != 1,
         f"{pixels} pixels": pixels > LARGEST_SIZE,
+        f"{columns} inputs a patch": columns > LARGEST_SIZE,
     }
     found = [what for what, is_so in faults.items() if is_so]
-    return f"a product of matrices has every pixel and one tap, and this has {' and '.join(found)}" if found else None
+    return f"a product of matrices has every patch once, and this has {' and '.join(found)}" if found else None
 
 
 def steps(problem, arrange, input, weight, bias, out):
-    pixels, results = (t.permute(0, 2, 3, 1) for t in (input, out))
-    while pixels.ndim > 2 and all(merges(t, t.ndim - 3) for t in (pixels, results)):
-        pixels, results = pixels.flatten(-3, -2), results.flatten(-3, -2)
-    yield _product(problem, pixels, weight[:, :, 0, 0], bias, results.stride(-1) == 1, results)
+    patches, filters, results, copies = _matrices(problem, input, weight, out)
+    if copies:
+        yield arrange.unfold(*copies)
+    yield _product(problem, patches, filters, bias, results.stride(-1) == 1, results)
 
 
-def _product(problem, pixels, filters, bias, channels_inside, results=None):
-    """The Call of matmul; pixels (..., C), filters (K, C), results (..., K)."""
+def _matrices(problem, input, weight, out):
+    """(patches (..., C R S), filters (K, C R S), results (..., K), the Copies that fill the first two)."""
+    patches, filters, copies = operands(problem, input, weight)
+    results = out.permute(0, 2, 3, 1)
+    while patches.ndim > 2 and all(merges(t, t.ndim - 3) for t in (patches, results)):
+        patches, results = patches.flatten(-3, -2), results.flatten(-3, -2)
+    return patches, filters, results, copies
+
+
+def _product(problem, patches, filters, bias, channels_inside, results=None):
+    """The Call of matmul."""
     if channels_inside:
-        return prepare(pixels, filters.mT, precision=problem.precision, bias=bias, out=results)
+        return prepare(patches, filters.mT, precision=problem.precision, bias=bias, out=results)
     bias, results = None if bias is None else bias[:, None], None if results is None else results.mT
-    return prepare(filters, pixels.mT, precision=problem.precision, c=bias, out=results)
+    return prepare(filters, patches.mT, precision=problem.precision, c=bias, out=results)
 
 
 @functools.lru_cache(1024)
 def problems(problem):
     """The problems of contiguous tensors; `steps` sees how they really lie."""
-
-    def empty(*shape):
-        return torch.empty(shape, dtype=problem.dtype, device="meta")
-
-    last, plane = problem.channels_last, problem.p * problem.q
-    pixels = empty(problem.n * plane, problem.c) if last else empty(problem.n, problem.c, plane).mT
-    bias = empty(problem.k) if problem.has_bias else None
-    return (_product(problem, pixels, empty(problem.k, problem.c), bias, last).problem,)
+    input, weight, out = as_they_lie(problem)
+    patches, filters, *_ = _matrices(problem, input, weight, out)
+    bias = input.new_empty(problem.k) if problem.has_bias else None
+    return (_product(problem, patches, filters, bias, problem.channels_last).problem,)
 
 
 TO_MATMUL = Reduction(
     to="matmul",
-    summary="a filter of one tap without stride, padding and groups",
+    summary="patches that do not overlap (one tap, or a stride as large as the filter) without padding and groups",
     refuses=refuses,
     problems=problems,
     steps=steps,
+    arranged=lambda problem, design: copied(problem),
     formerly="pointwise",
 )
