@@ -313,7 +313,7 @@ class Boxes(NamedTuple):
         return types.SimpleNamespace(shape=list(self.shape), nbytes=int(numpy.prod(self.shape)) * size)
 
 
-def load(pointers, mask, other):
+def load(pointers, mask=True, other=0, cache_modifier=""):
     offsets, mask = numpy.broadcast_arrays(pointers.offsets, mask)
     values = numpy.full(mask.shape, other, pointers.base.dtype)
     assert (offsets[mask] >= 0).all()
@@ -333,15 +333,37 @@ def where(condition, a, b):
 def multiple_of(values, number):
     numbers = number if isinstance(number, (list, tuple)) else [number]
     first = numpy.asarray(values)[tuple(slice(None, None, step) for step in numbers)]
-    assert (first % numbers[-1] == 0).all(), f"runs that begin at no multiple of {number}"
+    assert (first % max(numbers) == 0).all(), f"runs that begin at no multiple of {number}"
     return values
 
 
 def max_contiguous(values, number):
-    length = number[-1] if isinstance(number, (list, tuple)) else number
-    runs = numpy.asarray(values).reshape(-1, length)
-    assert (runs == runs[:, :1] + numpy.arange(length)).all(), f"no runs of {number}"
+    runs = _runs(values, number)
+    assert (runs == runs[:, :1] + numpy.arange(runs.shape[1])).all(), f"no runs of {number}"
     return values
+
+
+def max_constancy(values, number):
+    runs = _runs(values, number)
+    assert (runs == runs[:, :1]).all(), f"no runs of {number} that are the same"
+    return values
+
+
+def _runs(values, number):
+    """The runs of that length, along the first of two dimensions if the number is of both and is 1 for the last."""
+    *_, first, last = (1, number) if isinstance(number, int) else (1, *number)
+    values = numpy.asarray(values)
+    return values.T.reshape(-1, first) if last == 1 else values.reshape(-1, last)
+
+
+def atomic_add(pointer, number, **_):
+    before = int(pointer.base[pointer.offsets])
+    pointer.base[pointer.offsets] += number
+    return before
+
+
+def atomic_xchg(pointer, number, **_):
+    pointer.base[pointer.offsets] = number
 
 
 def _fakes(program):
@@ -366,6 +388,7 @@ def _fakes(program):
         maximum=max,
         multiple_of=multiple_of,
         max_contiguous=max_contiguous,
+        max_constancy=max_constancy,
         convert_layout=lambda values, _: values,
         num_warps=lambda: program.warps,
         dot_fma=lambda a, b, acc: tensor(acc + a @ b),
@@ -387,7 +410,9 @@ def _fakes(program):
         "reinterpret": Shared.reinterpret,
         "round_to_tf32": round_to_tf32,
     }
-    return {"gl": gl, "tl": types.SimpleNamespace(**numbers), "mbarrier": mbarrier, **copies, **products, **nothing}
+    atomics = dict(debug_barrier=lambda: None, atomic_add=atomic_add, atomic_xchg=atomic_xchg)
+    tl = types.SimpleNamespace(**numbers, **atomics, load=load, static_range=range)
+    return {"gl": gl, "tl": tl, "mbarrier": mbarrier, **copies, **products, **nothing}
 
 
 def _in_python(function, fakes):

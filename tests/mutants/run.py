@@ -61,6 +61,7 @@ SUITE = (
     "tests/designs/conv2d/test_implicit_gemm_cuda.py",
     "tests/designs/conv2d/test_implicit_gemm.py",
     "tests/designs/conv2d/test_lanes.py",
+    "tests/designs/conv2d/test_cuda_cores_triton.py",
     "tests/designs/conv2d/test_winograd.py",
     "tests/designs/conv2d/test_grouped.py",
     "tests/designs/conv2d/test_channels_last.py",

@@ -15,7 +15,7 @@ channels, where many pixels read them. So are both operands of tf32 on Hopper if
 WGMMA does not round operands in shared memory, and stalls on operands in registers.
 
 Where there are few tiles, SPLIT_K programs share one, each with its range of slices. The last of them to arrive adds their sums
-in order, so the bits are always the same.
+in order, so the bits are always the same. For fp32 on CUDA cores there are larger tiles in Gluon, too: parts/cuda_cores.py.
 
 Mirrors cuda_reference/conv2d/implicit_gemm.cuh.
 """
@@ -41,8 +41,11 @@ from ..launch import TritonLaunch
 from ..operations.conv2d.work import gathered, of_product
 from ..problem import needs_wide_offsets
 from ..workspace import counters, partial_sums
+from .parts import cuda_cores
+from .parts.columns import next_slice
 from .parts.lanes import load_along, store_along
-from .parts.slices import channels_of_a_tap, configs, count_slices, count_tiles, rows_by_element, sizes
+from .parts.slices import channels_of_a_tap, count_slices, count_tiles, rows_by_element, sizes
+from .parts.slices import configs as of_dot
 
 ENOUGH = 32  # tiles of pixels
 
@@ -68,18 +71,6 @@ def load_rows(ptr, left, right, mask, VECTOR: tl.constexpr):
 def both_in_vectors(left, right, VECTOR: tl.constexpr):
     """left & right, masks that are constant in such runs."""
     return tl.max_constancy(left & right, (1, VECTOR))
-
-
-@triton.jit
-def next_slice(r, s, c, step_r, step_s, step_c, S, CHANNELS):
-    """(r, s, c) of the next slice: digits of a number, added with carries."""
-    c += step_c
-    carry = c >= CHANNELS
-    c = tl.where(carry, c - CHANNELS, c)
-    s += step_s + carry
-    carry = s >= S
-    s = tl.where(carry, s - S, s)
-    return r + step_r + carry, s, c
 
 
 class Product(NamedTuple):
@@ -214,7 +205,19 @@ def refuses(problem, target):
     return lacks_products(problem.precision, target)
 
 
+def configs(problem, target):
+    yield from of_dot(problem, target)
+    yield from cuda_cores.configs(problem, target)
+
+
+def _is_in_gluon(config):
+    return "FLAT" not in config.kwargs
+
+
 def launches(problem, config, input, weight, bias, out):
+    if _is_in_gluon(config):
+        yield from cuda_cores.launches(problem, config, input, weight, bias, out)
+        return
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
     are_tf32 = tile["PACK"] and merges(input, 2) and merges(weight, 2)
@@ -265,6 +268,8 @@ def _side_by_side(t, problem):
 
 
 def work(problem, config, target):
+    if _is_in_gluon(config):
+        return cuda_cores.work(problem, config, target)
     tile, itemsize, taps = config.kwargs, problem.dtype.itemsize, problem.r * problem.s
     m, n, channels = sizes(problem)
     packs = tile["PACK"]

@@ -22,6 +22,7 @@ from tests.harness import (
     without_ties,
 )
 from tritonkernels import numerics
+from tritonkernels.conv2d.parts.slices import configs as of_dot
 from tritonkernels.conv2d.parts.slices import count_slices, fits, is_flat
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
@@ -177,14 +178,14 @@ def test_tf32_may_be_packed_on_hopper():
     for target in GPUS:
         for precision in ("ieee", "tf32"):
             asked = problem(image, weight, dtype=torch.float32, padding=1, precision=precision)
-            packs = {config.kwargs["PACK"] for config in IMPLICIT.configs(asked, target)}
+            packs = {config.kwargs["PACK"] for config in of_dot(asked, target)}
             assert packs == ({True, False} if precision == "tf32" and target.arch == 90 else {False})
 
 
 @pytest.mark.parametrize("target", GPUS, ids=lambda target: target.name)
 def test_every_config_fits(target):
     for call in representative_calls("conv2d"):
-        found = list(IMPLICIT.configs(call.problem, target))
+        found = list(of_dot(call.problem, target))
         assert 1 <= len(found) <= 50 and len({str(config) for config in found}) == len(found)
         for config in found:
             how = {"num_warps": config.num_warps, "num_stages": config.num_stages}

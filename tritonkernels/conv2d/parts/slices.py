@@ -88,13 +88,10 @@ def fits(tile, how, problem, target):
     return block_k >= LEAST_K and within and not spills and staged <= target.shared_per_block
 
 
-def splits(tile, most_programs, problem, target):
-    """1, and the powers of two with which at least half of the SMs have work, or else the most that are legal."""
-    sums = tile["BLOCK_M"] * tile["BLOCK_N"]
-    if sums > SPLIT_TILE:
-        return [1]
-    tiles = count_tiles(problem, tile)
-    most = min(MOST_SPLITS, count_slices(problem, tile), MOST_SUMS // sums, most_programs // max(1, tiles))
+def splits(tiles, sums, slices, most_programs, target):
+    """1, and the powers of two with which at least half of the SMs have work, or else the most that are legal, of `tiles` tiles
+    of `sums` sums and `slices` slices."""
+    most = min(MOST_SPLITS, slices, MOST_SUMS // sums, most_programs // max(1, tiles))
     if most < 2:
         return [1]
     powers = [1 << i for i in range(1, most.bit_length())]
@@ -124,7 +121,8 @@ def candidates(problem, target):
             if crowded or short or slow or spills or faulty or not fits(tile, how, problem, target):
                 continue
         may_pack = problem.precision == "tf32" and target.arch == 90 and not by_element
-        counts = splits(tile, most_programs, problem, target)
+        sums, tiles, slices = block_m * block_n, count_tiles(problem, tile), count_slices(problem, tile)
+        counts = [1] if sums > SPLIT_TILE else splits(tiles, sums, slices, most_programs, target)
         for pack in (False, True)[: 1 + may_pack]:
             for split_k in counts:
                 yield _config(shape, block_k, tile["FLAT"], split_k, pack, FEWER_BLOCKS if fewer else None)

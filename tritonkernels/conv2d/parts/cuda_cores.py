@@ -1,0 +1,207 @@
+"""implicit_gemm in fp32 on CUDA cores (Gluon): outer products in registers, of slices that cp.async copies as they lie.
+
+Rows of the product are pixels, its columns output channels, and its K axis are columns (r, s, c) of the filters, whose channels
+are in whole chunks of 16 bytes, as a pixel's are (language/channels_last.py copies what lies otherwise). A slice is BLOCK_K of
+that axis, of one tap or of several: a thread copies the same chunk of it for some pixels and some filters, and counts (r, s, c)
+on from slice to slice, without divisions. Padding is a copy of zeros. A thread reads 4 quads for 64 multiply-adds, without bank
+conflicts, as matmul/cuda_cores.py says.
+
+Where there are few tiles, SPLIT_K programs share one, and the last of them to arrive adds their sums in order.
+
+Mirrors the FFMA tiles of cuda_reference/conv2d/implicit_gemm.cuh.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from ...config import config_of
+from ...integers import ceil_div
+from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
+from ...language.convolution import Geometry, operands
+from ...language.gluon_tile import accumulators, is_below, loads, multiply_add, needs_a_gpu
+from ...language.last_to_arrive import last_to_arrive, sum_in_order
+from ...language.overlap import wait_for_earlier_kernels
+from ...language.renamed import barrier, copy_async
+from ...language.structs import Filters, Images, Vector
+from ...language.tiles import grouped_tile
+from ...launch import TritonLaunch
+from ...operations.conv2d.work import of_product
+from ...workspace import counters, partial_sums
+from .columns import next_slice
+from .slices import WAVES, count_tiles, sizes, splits
+
+TILES = (  # BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, num_stages
+    (128, 128, 32, 8, 3),
+    (128, 64, 32, 4, 3),
+    (64, 128, 32, 4, 3),
+    (64, 64, 32, 2, 3),
+    (64, 64, 32, 4, 3),
+)
+CHUNK = 4  # floats of 16 bytes
+ROOMY = 255  # registers of a thread: left alone, ptxas may spill for one more block on an SM
+
+
+@gluon.jit
+def _copy_slice(pixels, filters, input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK: gl.constexpr):
+    """Column (r, s, c) of the input for each pixel, and of each filter; with zeros beyond the last tap, and outside of the
+    image. Triton does not see that chunks are whole."""
+    down = r * g.dilation_h
+    right = s * g.dilation_w
+    of_input = down * input.h + right * input.w + c
+    of_weight = r * weight.r + s * weight.s + c
+    exists = (r < g.R)[:, None]
+    inside = exists & is_below(h0[None, :] + down[:, None], g.H) & is_below(w0[None, :] + right[:, None], g.W)
+    exists = gl.max_constancy(exists, [CHUNK, 1])
+    inside = gl.max_constancy(inside, [CHUNK, 1])
+    _copy(pixels, input.ptr, of_input, of_pixel, inside, CHUNK)
+    _copy(filters, weight.ptr, of_weight, of_filter, exists, CHUNK)
+
+
+@gluon.jit
+def _copy(place, ptr, down, across, inside, CHUNK: gl.constexpr):
+    down = gl.max_contiguous(gl.multiple_of(down[:, None], [CHUNK, 1]), [CHUNK, 1])
+    copy_async(place, ptr + (down + gl.multiple_of(across[None, :], [CHUNK, 1])), mask=inside)
+
+
+@gluon.jit
+def _cuda_cores_kernel(
+    input: Images, weight: Filters, bias: Vector, out: Images, parts, counters, g: Geometry, channels, slices, slices_per_split,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr, SPLIT_K: gl.constexpr,
+    STAGES: gl.constexpr, ACC: gl.constexpr, LOAD: gl.constexpr, SHARED: gl.constexpr, OUT: gl.constexpr, CHUNK: gl.constexpr,
+):  # fmt: skip
+    """`channels` of a tap, in whole chunks. Where there are no splits, parts and counters are None. OUT: the layout whose lanes
+    lie along what is contiguous in the result."""
+    wait_for_earlier_kernels()
+    pixels = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], SHARED)
+    filters = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], SHARED)
+    count = g.N * g.P * g.Q
+    tiles_m = gl.cdiv(count, BLOCK_M)
+    tiles_n = gl.cdiv(g.K, BLOCK_N)
+    split = gl.program_id(0) // (tiles_m * tiles_n)
+    index = gl.program_id(0) % (tiles_m * tiles_n)
+    tile_m, tile_n = grouped_tile(index, tiles_m, tiles_n, GROUP_M)
+
+    # Past the last pixel and filter comes the last one again: its sums are not stored.
+    pixel = gl.minimum(tile_m * BLOCK_M + gl.arange(0, BLOCK_M, gl.SliceLayout(0, LOAD)), count - 1)
+    image = pixel // g.Q // g.P
+    h0 = pixel // g.Q % g.P * g.step_h - g.padding_h
+    w0 = pixel % g.Q * g.step_w - g.padding_w
+    of_pixel = image * input.n + h0 * input.h + w0 * input.w
+    of_filter = gl.minimum(tile_n * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, LOAD)), g.K - 1) * weight.k
+
+    first = split * slices_per_split
+    column = first * BLOCK_K + gl.arange(0, BLOCK_K, gl.SliceLayout(1, LOAD))
+    c = column % channels
+    s = column // channels % g.S
+    r = column // channels // g.S
+    step_c = BLOCK_K % channels
+    step_s = BLOCK_K // channels % g.S
+    step_r = BLOCK_K // channels // g.S
+    own = gl.minimum(slices - first, slices_per_split)
+    for stage in gl.static_range(STAGES - 1):
+        if stage < own:
+            _copy_slice(
+                pixels.index(stage), filters.index(stage), input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK
+            )
+        async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
+        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, channels)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
+    stage = 0  # holds the slice that is multiplied
+    free = STAGES - 1  # held the one before
+    for left in range(own, 0, -1):
+        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
+        barrier()  # everybody's is, and nobody reads the one before any more
+        if left >= STAGES:
+            _copy_slice(pixels.index(free), filters.index(free), input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK)
+        async_copy.commit_group()
+        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, channels)
+        acc = multiply_add(acc, pixels.index(stage), filters.index(stage))
+        free = stage
+        stage = gl.where(stage < STAGES - 1, stage + 1, 0)
+    async_copy.wait_group(0)
+
+    if SPLIT_K == 1:
+        _store(acc, bias, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, OUT)
+    else:
+        within = gl.arange(0, BLOCK_M, gl.SliceLayout(1, ACC))[:, None] * BLOCK_N
+        within = within + gl.arange(0, BLOCK_N, gl.SliceLayout(0, ACC))[None, :]
+        SIZE: gl.constexpr = BLOCK_M * BLOCK_N
+        place = parts + gl.cast(index, gl.int64) * (SPLIT_K * SIZE) + within
+        gl.store(place + split * SIZE, acc)
+        if last_to_arrive(counters + index, SPLIT_K):
+            acc = sum_in_order(place, SIZE, SPLIT_K, 2)
+            _store(acc, bias, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, OUT)
+
+
+@gluon.jit
+def _store(acc, bias, out: Images, row, col, count, g, OUT: gl.constexpr):
+    """The sums of the pixels and channels that there are, plus the bias, if there is one."""
+    BLOCK_M: gl.constexpr = acc.shape[0]
+    BLOCK_N: gl.constexpr = acc.shape[1]
+    acc = gl.convert_layout(acc, OUT)
+    pixel = row + gl.arange(0, BLOCK_M, gl.SliceLayout(1, OUT))
+    k = col + gl.arange(0, BLOCK_N, gl.SliceLayout(0, OUT))
+    if bias is not None:
+        acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0)[None, :]
+    image = pixel // g.Q // g.P
+    of_pixel = image * out.n + pixel // g.Q % g.P * out.h + pixel % g.Q * out.w
+    inside = (pixel < count)[:, None] & (k < g.K)[None, :]
+    gl.store(out.ptr + (of_pixel[:, None] + (k * out.c)[None, :]), acc, mask=inside)
+
+
+def configs(problem, target):
+    """Each tile in each number of splits, where the problem and the GPU have such tiles; the interpreter has none."""
+    lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
+    if lacking or problem.precision != "ieee" or problem.groups != 1 or problem.wide:
+        return
+    for block_m, block_n, block_k, num_warps, stages in TILES:
+        tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
+        if (block_m + block_n) * block_k * 4 * stages > target.shared_per_block:
+            continue
+        tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
+        for split_k in splits(tiles, block_m * block_n, slices, target.sms * WAVES, target):
+            yield config_of(tile | {"SPLIT_K": split_k, "GROUP_M": 8}, num_warps, stages, ROOMY)
+
+
+def count_slices(problem, tile):
+    columns = problem.r * problem.s * padded(problem.c, problem.dtype.itemsize)
+    return ceil_div(columns, tile["BLOCK_K"])
+
+
+def launches(problem, config, input, weight, bias, out):
+    (input, weight), copies = in_chunks((input, are_in_chunks), (weight, are_in_chunks))
+    yield from copies
+    tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
+    tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
+    sums = arrivals = None
+    if split_k > 1:
+        sums = partial_sums(split_k, tiles * tile["BLOCK_M"] * tile["BLOCK_N"], out)
+        arrivals = counters(tiles, out)
+    acc = accumulators(config)
+    along_pixels = gl.BlockedLayout([1, 1], [32, 1], [1, config.num_warps], [0, 1])
+    constants = {
+        "STAGES": config.num_stages,
+        "ACC": acc,
+        "LOAD": loads(config, tile["BLOCK_M"], along_k=True, width=CHUNK),
+        "SHARED": gl.SwizzledSharedLayout(4, 4, 8, [0, 1]),
+        "OUT": along_pixels if out.stride(3) < out.stride(1) else acc,
+        "CHUNK": CHUNK,
+    }
+    structs = *operands(_apart(input), _apart(weight), bias, out), sums, arrivals, Geometry.of(problem)
+    product = max(CHUNK, padded(problem.c, problem.dtype.itemsize)), slices, ceil_div(slices, split_k)
+    yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, *product, **constants)
+
+
+def _apart(t):
+    """With strides of whole chunks also of dimensions of one, which are stepped along only to what is outside."""
+    return t.as_strided(t.shape, [0 if size == 1 else stride for size, stride in zip(t.shape, t.stride())])
+
+
+def work(problem, config, target):
+    tile, (m, n, _) = config.kwargs, sizes(problem)
+    block_m, block_n, block_k = shape = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
+    given = count_slices(problem, tile), tile["SPLIT_K"], (block_m + block_n) * block_k * problem.dtype.itemsize
+    of_input, of_filters = (problem.n, problem.c, problem.h * problem.w), (problem.k, problem.c, problem.r * problem.s)
+    main = of_product(problem, m, n, shape, *given, "ieee", 32 * config.num_warps, config.num_stages)
+    return *copied(problem, of_input, of_filters), main
