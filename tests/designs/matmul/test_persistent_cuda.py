@@ -325,8 +325,9 @@ def test_machine_code(kind):
     in_halves = options.get("out_dtype", dtype).itemsize == 2
     consumers = 3 if config["BM"] == 192 else 2
     boxes = config["BM"] // consumers // 64 * config["BN"] // (64 if in_halves else 32) * (1 + looped)
-    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes + looped, (
-        "of 64 rows of 128 bytes, of a consumer's tile, with C and without; of a loop over them one"
+    loops = looped * (2 if in_halves else 1)
+    assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == boxes + loops, (
+        "of 64 rows of 128 bytes, of a consumer's tile, with C and without; of a loop over them one, of quick ones another"
     )
     stored = 4 * boxes + looped * (
         2 if consumers == 2 else 1

@@ -5,6 +5,7 @@ from ...language.epilogue import rounded
 from ...language.scalars import factor
 from ...language.tiles import multiple
 from ...language.triton import tl, triton
+from .activation import activated
 
 
 @triton.jit
@@ -24,7 +25,7 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
         result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
-    return _activated(result, epilogue.ACTIVATION)
+    return activated(result, epilogue.ACTIVATION, epilogue.QUICK)
 
 
 @triton.jit
@@ -39,16 +40,3 @@ def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, ep
 @triton.jit
 def _inside(rows, cols, sizes):
     return (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None] & (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]
-
-
-@triton.jit
-def _activated(x, ACTIVATION: tl.constexpr):
-    """relu, gelu (with erf) or silu of x, as torch has them; NaN stays NaN."""
-    if ACTIVATION == "relu":
-        return tl.where(x < 0, 0, x)
-    elif ACTIVATION == "gelu":
-        return 0.5 * x * (1 + tl.math.erf(x * 0.7071067811865476))
-    elif ACTIVATION == "silu":
-        return x / (1 + tl.exp(-x))
-    else:
-        return x
