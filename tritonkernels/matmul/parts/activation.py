@@ -23,7 +23,7 @@ def activated(x, ACTIVATION: tl.constexpr, QUICK: tl.constexpr):
 
 @triton.jit
 def _quick_gelu(x):
-    """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2. With half = x / 2 that erfc is 2^p; p is a polynomial of |half|, fitted
+    """x Phi(x) = max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2. With half = x / 2 that erfc is 2^p, p a polynomial of |half|, fitted
     to its logarithm. From |half| = 8 on 2^p is 0. The maximum is half + |half|: NaN where torch's GELU is, at -inf."""
     half = 0.5 * x
     size = tl.minimum(tl.abs(half), 8.0)

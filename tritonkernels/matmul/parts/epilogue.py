@@ -9,9 +9,9 @@ from .activation import activated
 
 
 @triton.jit
-def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue, c_tile=None):
+def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue, c_tile=None, bias_row=None):
     """activation(alpha * scale_a * scale_b * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0:
-    never read; so are scales that are 1. c_tile: what is there of C, where it is not read from c."""
+    never read; so are scales that are 1. c_tile and bias_row: what is there of C and bias, where these are not read here."""
     result = factor(epilogue.alpha, acc.dtype)
     if scale_a is not None:
         result *= tl.load(scale_a.ptr + batch * scale_a.batch + rows * scale_a.row, mask=rows < sizes.M, other=0)[:, None]
@@ -24,7 +24,9 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
     if c_tile is not None:
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
-        result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
+        bias_row = tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0)
+    if bias_row is not None:
+        result += widened(bias_row, acc.dtype)[None, :]
     return activated(result, epilogue.ACTIVATION, epilogue.QUICK)
 
 
