@@ -210,9 +210,9 @@ def candidates(problem, target):
 
 @functools.lru_cache(KNOWN_PROBLEMS)
 def _tiles(itemsize, bias, target):
-    """[(a config of each tile, whether it is SWAPPED and there is such a shape that is not)], with as many stages as fit beside
-    a bias of so many bytes a column. With two boxes the copy of one overlaps the store of the other, but a fourth stage gains
-    more."""
+    """[(a config of each tile, whether it is SWAPPED and there is such a shape that is not)], with as many stages as fit next
+    to a bias of so many bytes a column. With two boxes the copy of one overlaps the store of the other, but a fourth stage
+    gains more."""
     found = []
     for (rows, columns, consumers), swapped in itertools.product(TILES, (False, True)):
         biases = bias * max(rows, consumers * triton.next_power_of_2(columns))

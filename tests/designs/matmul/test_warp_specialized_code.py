@@ -60,7 +60,7 @@ for tile in ((128, 192), (128, 256), (160, 128)):
 
 
 def test_a_bias_arrives_while_slices_are_multiplied():
-    """Of each consumer: loaded before its products, in shared memory before it waits for the last one, and read box by box."""
+    """Each consumer loads it before its products, shares it before it waits for the last one, and reads it box by box."""
     kinds = {
         "load": r"ld\.global",
         "multiply": r"wgmma\.mma_async",
