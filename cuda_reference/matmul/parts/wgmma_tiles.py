@@ -113,7 +113,7 @@ def legal(config, problem, target, shared_bytes=shared_bytes):
 
 def _is_short(problem):
     """Whether what follows a sum is alpha alone, or where TMA writes 16 bits bias and a quick activation (activation.cuh)."""
-    if problem.beta or problem.scales:
+    if problem.scales or problem.beta:
         return False
     return (problem.out_dtype.itemsize == 2 and problem.n % 8 == 0) or not (problem.bias or problem.activation)
 

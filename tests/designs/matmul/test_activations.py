@@ -130,8 +130,7 @@ def test_every_number_of_32_bits(package, name):
 def test_approximate_instructions_are_as_the_ptx_isa_says(device, name, exact, ulp):
     """At most `ulp` from the correctly rounded number; no subnormal ones. The emulation is off by as much, both ways."""
     x = of_32_bits().to(device)
-    x = torch.where(x.abs() < TINY, 0 * x, x)
-    y, rounded = of_cuda(device)(name, x), exact(x.double()).float()
+    y, rounded = of_cuda(device)(name, x), exact(torch.where(x.abs() < TINY, 0 * x, x).double()).float()
     rounded = torch.where(rounded.abs() < TINY, 0 * rounded, rounded)
     normal = (rounded.abs() > 2 * TINY) & rounded.isfinite()
     steps = torch.where(normal, y, 0).view(torch.int32) - torch.where(normal, rounded, 0).view(torch.int32)

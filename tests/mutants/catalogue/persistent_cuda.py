@@ -200,7 +200,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/wgmma_tiles.py",
         "test_wgmma_tiles_cuda and counted",
-        ("C next to 192 sums", "if problem.beta or problem.scales:", "if problem.scales:"),
+        ("C next to 192 sums", "if problem.scales or problem.beta:", "if problem.scales:"),
         (
             "192 sums of rows that TMA does not write",
             "problem.out_dtype.itemsize == 2 and problem.n % 8 == 0",
