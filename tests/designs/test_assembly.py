@@ -178,6 +178,8 @@ PROBES = (
     Probe("round_to_tf32", "unsigned* out, unsigned x", "*out = round_to_tf32(x)", "cvt.rn.tf32.f32 out[0], x;"),
     Probe("round_to_tf32", "unsigned* out, unsigned x", "*out = round_to_tf32(x)",
           "cvt.rna.tf32.f32 out[0], add(x, 0f00000000);", "80"),
+    Probe("approximate_exp2", "float* out, float x", "*out = approximate_exp2(x)", "ex2.approx.ftz.f32 out[0], x;"),
+    Probe("approximate_reciprocal", "float* out, float x", "*out = approximate_reciprocal(x)", "rcp.approx.ftz.f32 out[0], x;"),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 0"),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 1, 0", k_major=(False, True)),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 1", k_major=(True, False)),
@@ -210,6 +212,8 @@ PROBES = (
       for wrapper, first, kind in (("Loader", "true", "first"), ("Loader", "false", "normal"), ("load", "true", "first"))),
 )  # fmt: skip
 PURE = {
+    "approximate_exp2",
+    "approximate_reciprocal",
     "in_block",
     "round_to_tf32",
     "Loader",

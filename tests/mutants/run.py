@@ -128,6 +128,7 @@ SUITE = (
     "tests/designs/matmul/test_persistent_rows_cuda.py",
     "tests/designs/matmul/test_tile_rows_cuda.py",
     "tests/designs/matmul/test_rounding.py",
+    "tests/designs/matmul/test_activations.py",
     "tests/designs/matmul/test_persistent_split_k_cuda.py",
     "tests/designs/matmul/test_persistent_start_cuda.py",
     "tests/designs/matmul/test_persistent_swapped_cuda.py",

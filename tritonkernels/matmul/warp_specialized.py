@@ -19,6 +19,8 @@ wgmma reads tf32 from shared memory along K only, but its first operand also fro
 across K goes first, and consumers load its slices (IN_REGISTERS) instead of a copy of the whole operand before. They wait for a
 product before they load the next slice, which goes into the same registers, while another consumer multiplies.
 
+A bias is loaded before a tile's products and waits in shared memory: read with the result, each box would wait for memory.
+
 Mirrors cuda_reference/matmul/persistent.cuh, which has clusters, too; in Gluon of Triton 3.6 a slice cannot be sent to several.
 """
 
@@ -37,7 +39,7 @@ from ..language.gluon_tile import needs_a_gpu
 from ..language.on_target import lacks_products
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Matrices, Vector
-from ..language.triton import tl
+from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.gemm.split_counts import splits_that_fill
 from ..operations.matmul.work import of_splits
@@ -71,6 +73,11 @@ def _warp_specialized_kernel(
     b_slices = _allocated(STAGES, b)
     rest_slices = _allocated(STAGES, b_rest) if b_rest is not None else None
     staged = _allocated(CONSUMERS * tile.STAGED, out_boxes) if out_boxes is not None else None
+    biases = None
+    if bias is not None and out_boxes is not None and splits is None:
+        COLUMNS: gl.constexpr = tile.ROWS if tile.SWAPPED else tile.LEFT * (2 if tile.RIGHT > 0 else 1)
+        LAYOUT: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+        biases = gl.allocate_shared_memory(bias.ptr.dtype.element_ty, [CONSUMERS, COLUMNS], LAYOUT)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
@@ -78,7 +85,7 @@ def _warp_specialized_kernel(
         mbarrier.init(empty.index(i), count=CONSUMERS)
     ring = Ring(Boxes(a_slices, b_slices, rest_slices), full, empty)
     operands = Boxes(a, b, b_rest)
-    result = Result(out_boxes, addend, staged, scale_a, scale_b, c, bias, out)
+    result = Result(out_boxes, addend, staged, biases, scale_a, scale_b, c, bias, out)
     length = sizes.K if splits is None else splits.k_per_split
     # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
     EQUAL: gl.constexpr = tile.IN_REGISTERS
@@ -130,7 +137,7 @@ TILES = sorted(
     key=lambda tile: -tile[0] * tile[1],
 )
 SHAPES = {(rows, columns) for rows, columns, _ in TILES}
-# Sums of a thread, next to an erf or C, 64-bit offsets, or addresses of rows that TMA does not write
+# Sums of a thread, next to C or an erf, 64-bit offsets, or addresses of rows that TMA does not write
 MOST_BESIDE_EPILOGUE, MOST_BESIDE_WIDE, MOST_BESIDE_ADDRESSES = 128, 96, 160
 BOX = 128  # bytes of K in a slice, and at most of a row of a staged box
 MOST_STAGES = 8
@@ -177,11 +184,13 @@ def _most_sums(problem, rows):
     """The most sums of a thread that leave registers for what else the problem needs."""
     if sums_slices(problem):  # those of a slice, or of a part of its columns
         return 128 if rows == 128 else 64
-    if problem.activation or problem.beta:
+    in_boxes = problem.n * problem.out_dtype.itemsize % 16 == 0
+    is_quick = problem.out_dtype.itemsize == 2 and in_boxes and not problem.scales  # activation.py
+    if problem.beta or (problem.activation and not is_quick):
         return MOST_BESIDE_EPILOGUE
     if problem.wide:
         return MOST_BESIDE_WIDE
-    if problem.n * problem.out_dtype.itemsize % 16:
+    if not in_boxes:
         return MOST_BESIDE_ADDRESSES
     return max(MOST_SUMS.values())
 
@@ -194,18 +203,20 @@ def _loads_first(problem, numbers):
 
 def candidates(problem, target):
     """All tiles without splits. SWAPPED tiles are listed where they have another shape, or where swapping saves a copy."""
-    for config, is_twice in _tiles(problem.dtype.itemsize, target):
+    for config, is_twice in _tiles(problem.dtype.itemsize, problem.bias * problem.out_dtype.itemsize, target):
         if not is_twice or _loads_first(problem, config.kwargs):
             yield config
 
 
 @functools.lru_cache(KNOWN_PROBLEMS)
-def _tiles(itemsize, target):
-    """[(a config of each tile, whether it is SWAPPED and there is such a shape that is not)], with as many stages as fit. With
-    two boxes the copy of one overlaps the store of the other, but a fourth stage gains more."""
+def _tiles(itemsize, bias, target):
+    """[(a config of each tile, whether it is SWAPPED and there is such a shape that is not)], with as many stages as fit next
+    to a bias of so many bytes a column. With two boxes the copy of one overlaps the store of the other, but a fourth stage
+    gains more."""
     found = []
     for (rows, columns, consumers), swapped in itertools.product(TILES, (False, True)):
-        room, stage = target.shared_per_block - BARRIERS, (rows + columns) * BOX
+        biases = bias * max(rows, consumers * triton.next_power_of_2(columns))
+        room, stage = target.shared_per_block - BARRIERS - biases, (rows + columns) * BOX
         staged = 2 if room - 2 * rows * BOX >= 4 * stage else 1
         stages = min(MOST_STAGES, (room - staged * rows * BOX) // stage)
         block_m, block_n = (columns, rows) if swapped else (rows, columns)

@@ -33,12 +33,15 @@ template <class Block, class AddendBoxes> struct BoxedResult {
     // Of a consumer's sums, the first of which is there in the result.
     __device__ __forceinline__ void store(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at) const {
         if (adds_bias) tile_bias.share();
-        // C by pointers and activations with exponentials are long code, which each call reads from memory: so that of a part of a
-        // box, in a loop. What is short is straight code, in which a sum's register is known.
+        // C by pointers and activations with exponentials are long code, which each call reads from memory: so that of a box or of
+        // a part of one, in a loop. What is short is straight code, in which a sum's register is known.
         const bool is_short = Block::SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU);
         if (is_short && !addend.is_there()) {
 #pragma unroll
             for (int box = 0; box < BOXES; ++box) write<SUMS>(boxes, sum, epilogue, at, box);
+        } else if (IS_QUICK<typename Block::Out> && epilogue.c == nullptr && !addend.is_there()) {
+#pragma unroll 1
+            for (int box = 0; box < BOXES; ++box) write<ACTIVATED>(boxes, sum, epilogue, at, box);
         } else if (is_short) {
 #pragma unroll
             for (int box = 0; box < BOXES; ++box) write<C_IN_BOXES>(boxes, sum, epilogue, at, box);
@@ -50,15 +53,24 @@ template <class Block, class AddendBoxes> struct BoxedResult {
     }
 
   private:
-    enum What { SUMS, C_IN_BOXES, EVERYTHING };  // with bias and ReLU; EVERYTHING: any activation, and C from anywhere
+    // With bias, and ReLU; ACTIVATED: GELU or SiLU; EVERYTHING: any activation, and C from anywhere.
+    enum What { SUMS, ACTIVATED, C_IN_BOXES, EVERYTHING };
+
+    // Tiles whose results a thread has at once, next to its sums. A GELU takes three registers for each.
+    __host__ __device__ static constexpr int at_once(What what) {
+        if (what == EVERYTHING) return Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
+        const bool whole = what == ACTIVATED ? Block::Threads::CONSUMER - Block::SUMS >= OF_A_BOX * 4 * 3 : !Block::Threads::ALL;
+        return whole ? OF_A_BOX : OF_A_BOX / 2;
+    }
 
     template <What WHAT>
     __device__ __forceinline__ void write(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at, int box) const {
-        constexpr int AT_ONCE = WHAT != EVERYTHING && !Block::Threads::ALL ? OF_A_BOX : Block::CONSUMERS < 3 ? OF_A_BOX / 2 : 2;
+        constexpr bool MAY_HAVE_C = WHAT == C_IN_BOXES || WHAT == EVERYTHING;
+        constexpr int AT_ONCE = at_once(WHAT);
         const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
         const int box_row = at.row + box / ACROSS * 64, box_col = at.col + box_tile * 8;
         const auto fill = [&](unsigned char* to) {
-            const unsigned char* const added = WHAT != SUMS && addend.is_there() ? addend.box(box) : nullptr;
+            const unsigned char* const added = MAY_HAVE_C && addend.is_there() ? addend.box(box) : nullptr;
 #pragma unroll 1
             for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
                 Number results[1][AT_ONCE][4];
@@ -71,13 +83,15 @@ template <class Block, class AddendBoxes> struct BoxedResult {
                 if (adds_bias) tile_bias.add(results, box_tile + first);
                 if constexpr (WHAT == EVERYTHING)
                     epilogue.activate_all(all);
+                else if constexpr (WHAT == ACTIVATED)
+                    epilogue.activate_smoothly(all);
                 else if (epilogue.activation == RELU)
-                    all([](Number& result, int, int) { result = activate(result, RELU); });
+                    all([](Number& result, int, int) { result = activate<typename Block::Out>(result, RELU); });
                 boxes.fill(to, results, first);
             }
         };
         boxes.pass(fill, [&](const unsigned char* from) {
-            if (WHAT != SUMS && TILES % OF_A_BOX != 0 && box % ACROSS == ACROSS - 2) addend.wait_for_next(box);
+            if (MAY_HAVE_C && TILES % OF_A_BOX != 0 && box % ACROSS == ACROSS - 2) addend.wait_for_next(box);
             tma_store(boxes.map, from, box_col, box_row, at.batch);
         });
     }

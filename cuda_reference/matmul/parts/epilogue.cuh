@@ -9,6 +9,7 @@
 
 #include "../../common/index.cuh"
 #include "../../common/structs.cuh"
+#include "activation.cuh"
 
 namespace matmul {
 
@@ -17,8 +18,6 @@ struct Strides {
     MatricesStrides a, b, c, out;
     VectorStrides bias;
 };
-
-enum Activation { NONE, RELU, GELU, SILU };  // as the launcher numbers them
 
 // What alpha, beta and the addends of a Sum are multiplied and added in.
 template <class Sum>
@@ -37,22 +36,6 @@ __device__ __forceinline__ float widen(__nv_bfloat16 value) { return __bfloat162
 __device__ __forceinline__ double widen(double value) { return value; }
 __device__ __forceinline__ unsigned widen(int value) { return unsigned(value); }
 __device__ __forceinline__ unsigned widen(unsigned value) { return value; }
-
-__device__ __forceinline__ float erf_of(float x) { return erff(x); }
-__device__ __forceinline__ double erf_of(double x) { return erf(x); }
-__device__ __forceinline__ float exp_of(float x) { return expf(x); }
-__device__ __forceinline__ double exp_of(double x) { return exp(x); }
-
-template <class Number> __device__ __forceinline__ Number activate(Number x, Activation activation) {
-    constexpr Number ROOT_OF_HALF = Number(0.70710678118654752440);
-    if (activation == RELU) return x < 0 ? Number(0) : x;  // NaN stays
-    if (activation == GELU) return Number(0.5) * x * (1 + erf_of(x * ROOT_OF_HALF));
-    if (activation == SILU) return x / (1 + exp_of(-x));
-    return x;
-}
-__device__ __forceinline__ unsigned activate(unsigned x, Activation activation) {
-    return activation == RELU && int(x) < 0 ? 0 : x;
-}
 
 // The epilogue of one matrix of the batch.
 template <class Sum, class Out> struct Epilogue {
@@ -113,13 +96,20 @@ template <class Sum, class Out> struct Epilogue {
     // The last step of `finish`.
     template <class ForAll> __device__ __forceinline__ void activate_all(const ForAll& for_all) const {
         using Number = Scalar<Sum>;
-        if (activation == RELU) for_all([&](Number& result, int, int) { result = activate(result, RELU); });
-        if (activation == GELU) for_all([&](Number& result, auto...) { result = activate(result, GELU); });
-        if (activation == SILU) for_all([&](Number& result, auto...) { result = activate(result, SILU); });
+        if (activation == RELU) for_all([&](Number& result, int, int) { result = activate<Out>(result, RELU); });
+        activate_smoothly(for_all);
+    }
+
+    // The same for activations with exponentials only.
+    template <class ForAll> __device__ __forceinline__ void activate_smoothly(const ForAll& for_all) const {
+        using Number = Scalar<Sum>;
+        if (activation == GELU) for_all([&](Number& result, auto...) { result = activate<Out>(result, GELU); });
+        if (activation == SILU) for_all([&](Number& result, auto...) { result = activate<Out>(result, SILU); });
     }
 
     __device__ __forceinline__ void store(Sum sum, int row, int col) const {
-        convert(activate(with_addends(scaled(sum), row, col), activation), out[row * stride.out.row + col * stride.out.col]);
+        convert(activate<Out>(with_addends(scaled(sum), row, col), activation),
+                out[row * stride.out.row + col * stride.out.col]);
     }
 };
 

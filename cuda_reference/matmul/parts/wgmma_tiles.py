@@ -26,7 +26,7 @@ MOST_STAGES, FEW_STAGES, LEAST = 12, 4, 64
 MOST_STAGES_ACROSS_K = 8
 # Registers of a thread of so many consumers, and of these what a box of the result takes next to sums (block_memory.cuh)
 REGISTERS, OF_A_BOX = {1: 255, 2: 232, 3: 160}, 64
-ALL_REGISTERS, OF_A_SCALED_BOX = 240, 48  # where nothing but a scale follows: the producer has the rest of two consumers
+ALL_REGISTERS, OF_A_SHORT_BOX = 240, 48  # where little follows: the producer has the rest of two consumers
 MOST_PROMOTED = 64  # sums where slices have their own, too, which are two sets more
 
 ROWS = (2, 128), (2, 256), (3, 192)  # of so many consumers
@@ -107,8 +107,15 @@ def legal(config, problem, target, shared_bytes=shared_bytes):
         return False
     if promotes(problem) and (held > MOST_PROMOTED or "IN_TURN" in config):
         return False
-    scaled = not (problem.beta or problem.bias or problem.activation or problem.scales)
-    return held + OF_A_BOX <= REGISTERS[consumers] or (scaled and consumers == 2 and held + OF_A_SCALED_BOX <= ALL_REGISTERS)
+    by_all = consumers == 2 and held + OF_A_SHORT_BOX <= ALL_REGISTERS
+    return held + OF_A_BOX <= REGISTERS[consumers] or (by_all and _is_short(problem))
+
+
+def _is_short(problem):
+    """Whether what follows a sum is alpha alone, or where TMA writes 16 bits bias and a quick activation (activation.cuh)."""
+    if problem.scales or problem.beta:
+        return False
+    return (problem.out_dtype.itemsize == 2 and problem.n % 8 == 0) or not (problem.bias or problem.activation)
 
 
 def _tile(bm, bn, consumers, most_stages=MOST_STAGES, lines=None, **others):

@@ -49,6 +49,33 @@ def test_all_warps_have_read_a_slice_before_its_place_is_given_back():
             assert found == sorted(found), "the barrier comes last"
 
 
+BIAS = """
+a, b, bias = (torch.empty(*shape, dtype=torch.float16, device="meta") for shape in ((4096, 512), (512, 4096), (4096,)))
+call = prepare(a, b, bias=bias)
+configs = [c for c in warp_specialized.DESIGN.configs(call.problem, target) if c.kwargs["SPLIT_K"] == 1]
+for tile in ((128, 192), (128, 256), (160, 128)):
+    config = next(c for c in configs if (c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]) == tile)
+    show("ptx", launch_of(call, config))
+"""
+
+
+def test_a_bias_arrives_while_slices_are_multiplied():
+    """Each consumer loads it before its products, shares it before it waits for the last one, and reads it box by box."""
+    kinds = {
+        "load": r"ld\.global",
+        "multiply": r"wgmma\.mma_async",
+        "share": r"st\.shared\.b16",
+        "wait": r"wgmma\.wait_group\S* 0",
+        "read": r"ldmatrix|ld\.shared\.b(?!8)",
+        "write": r"cp\.async\.bulk\.tensor\.3d\.global",
+    }
+    any_kind = "|".join(f"(?P<{kind}>{text})" for kind, text in kinds.items())
+    for ptx in shown(BIAS):
+        found = "".join(match.lastgroup[0] if match.lastgroup != "wait" else "W" for match in re.finditer(any_kind, ptx))
+        before, after = "l+m+", "s+W(r+w)+"  # a loop's blocks may stand in either order
+        assert re.fullmatch(f"({before}{after}){{2}}|({after}{before}){{2}}", found), found
+
+
 # A tile for rows that TMA cannot write, and one that is swapped.
 BY_POINTERS = """
 call = prepare(*(torch.empty(*shape, dtype=torch.bfloat16, device="meta") for shape in ((1000, 512), (512, 1001))))

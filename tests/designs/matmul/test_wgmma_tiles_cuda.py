@@ -13,8 +13,8 @@ from tritonkernels.target import Target
 H200 = Target.named("h200")
 
 
-def problem(dtype=torch.float16, **options):
-    a, b = (torch.empty(1024, 1024, dtype=dtype, device="meta") for _ in range(2))
+def problem(dtype=torch.float16, n=1024, **options):
+    a, b = (torch.empty(rows, 1024, dtype=dtype, device="meta") for rows in (1024, n))
     return prepare("matmul", a, b.t(), **options).problem
 
 
@@ -23,13 +23,18 @@ def tile(bm, bn, consumers, stages=3, **others):
 
 
 BIAS, EIGHTH = {"bias": torch.empty(1024, dtype=torch.float16, device="meta")}, torch.float8_e4m3fn
+C = {"c": torch.empty(1024, 1024, dtype=torch.float16, device="meta"), "beta": 0.5}
 
 
 @pytest.mark.parametrize(
     "config, asked, expected",
     [
         (tile(256, 192, 2), {}, True),  # 192 sums
-        (tile(256, 192, 2), BIAS, False),  # and what follows them
+        (tile(256, 192, 2), BIAS, True),  # and what follows them in 16 bits
+        (tile(256, 192, 2), BIAS | {"activation": "gelu"}, True),
+        (tile(256, 192, 2), {"activation": "gelu", "n": 1020}, False),  # written without TMA
+        (tile(256, 192, 2), {"activation": "relu", "out_dtype": torch.float32}, False),
+        (tile(256, 192, 2), C, False),
         (tile(128, 320, 2), BIAS, True),
         (tile(256, 256, 2), {}, False),
         (tile(192, 192, 3), {}, True),
@@ -39,7 +44,8 @@ BIAS, EIGHTH = {"bias": torch.empty(1024, dtype=torch.float16, device="meta")}, 
         (tile(128, 192, 2), {"dtype": EIGHTH}, False),  # three sets of sums
         (tile(128, 256, 2), {"dtype": EIGHTH, "accumulate": "fast"}, True),
         (tile(128, 192, 2, IN_TURN=True), {}, True),  # a consumer's are 192
-        (tile(128, 192, 2, IN_TURN=True), BIAS, False),
+        (tile(128, 192, 2, IN_TURN=True), BIAS, True),
+        (tile(128, 192, 2, IN_TURN=True), C, False),
         (tile(128, 256, 2, 4), {}, True),
         (tile(128, 256, 2, 5), {}, False),  # 240 KB of slices
     ],

@@ -49,6 +49,11 @@ MUTANTS = [
             "Boxes::add(results, epilogue.beta, added, 0);",
         ),
         ("an exponential in straight code with C", "} else if (is_short) {", "} else if (epilogue.c == nullptr) {"),
+        (
+            "C that TMA brings left out of a quick activation",
+            "IS_QUICK<typename Block::Out> && epilogue.c == nullptr && !addend.is_there()",
+            "IS_QUICK<typename Block::Out> && epilogue.c == nullptr",
+        ),
     ),
     *of(
         "cuda_reference/matmul/parts/boxed_result.cuh",

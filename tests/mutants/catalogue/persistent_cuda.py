@@ -199,6 +199,17 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/wgmma_tiles.py",
+        "test_wgmma_tiles_cuda and counted",
+        ("C next to 192 sums", "if problem.scales or problem.beta:", "if problem.scales:"),
+        (
+            "192 sums of rows that TMA does not write",
+            "problem.out_dtype.itemsize == 2 and problem.n % 8 == 0",
+            "problem.out_dtype.itemsize == 2",
+        ),
+        ("192 sums and an erf", "problem.out_dtype.itemsize == 2 and problem.n % 8 == 0", "problem.n % 8 == 0"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/wgmma_tiles.py",
         "test_fp8 and cuda and slices_are_added",
         ("fast sums promoted", ' and problem.accumulate != "fast"', ""),
     ),

@@ -65,7 +65,7 @@ MUTANTS = [
         "cuda_reference/matmul/parts/wgmma_tiles.py",
         "wgmma_tiles",
         ("registers of three consumers for sums alone", "held + OF_A_BOX <= REGISTERS", "held <= REGISTERS"),
-        ("all registers whatever follows", "or (scaled and ", "or ("),
+        ("all registers whatever follows", "(by_all and _is_short(problem))", "by_all"),
         ("slices of any size", "nbytes > target.shared_per_block", "False"),
         ("sums of slices that take no registers", "held > MOST_PROMOTED", "False"),
         ("broken boxes of large tiles", "and _share_whole_boxes(tile", "and bool(tile"),

@@ -33,11 +33,12 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """What epilogue.py takes with the scales, C and bias. ACTIVATION is a constant."""
+    """What epilogue.py takes with the scales, C and bias. ACTIVATION is a constant, and whether it is QUICK (activation.py)."""
 
     alpha: Any
     beta: Any
     ACTIVATION: Any
+    QUICK: Any
 
 
 class Arithmetic(NamedTuple):
@@ -81,7 +82,7 @@ def result_arguments(c, bias, out):
 
 def epilogue_of(problem):
     scalars = (scalar(x, problem.out_dtype) for x in (problem.alpha, problem.beta))
-    return Epilogue(*scalars, tl.constexpr(problem.activation))
+    return Epilogue(*scalars, tl.constexpr(problem.activation), tl.constexpr(problem.out_dtype.itemsize == 2))
 
 
 def stored_k(problem):

@@ -5,12 +5,13 @@ from ...language.epilogue import rounded
 from ...language.scalars import factor
 from ...language.tiles import multiple
 from ...language.triton import tl, triton
+from .activation import activated
 
 
 @triton.jit
-def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue, c_tile=None):
+def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue, c_tile=None, bias_row=None):
     """activation(alpha * scale_a * scale_b * acc + beta * C + bias) of a tile, in the type of acc. C is None where beta is 0:
-    never read; so are scales that are 1. c_tile: what is there of C, where it is not read from c."""
+    never read; so are scales that are 1. c_tile and bias_row: what is there of C and bias, where these are not read here."""
     result = factor(epilogue.alpha, acc.dtype)
     if scale_a is not None:
         result *= tl.load(scale_a.ptr + batch * scale_a.batch + rows * scale_a.row, mask=rows < sizes.M, other=0)[:, None]
@@ -23,8 +24,10 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
     if c_tile is not None:
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
-        result += widened(tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0), acc.dtype)[None, :]
-    return _activated(result, epilogue.ACTIVATION)
+        bias_row = tl.load(bias.ptr + cols * bias.step, mask=cols < sizes.N, other=0)
+    if bias_row is not None:
+        result += widened(bias_row, acc.dtype)[None, :]
+    return activated(result, epilogue.ACTIVATION, epilogue.QUICK)
 
 
 @triton.jit
@@ -39,16 +42,3 @@ def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, ep
 @triton.jit
 def _inside(rows, cols, sizes):
     return (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None] & (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]
-
-
-@triton.jit
-def _activated(x, ACTIVATION: tl.constexpr):
-    """relu, gelu (with erf) or silu of x, as torch has them; NaN stays NaN."""
-    if ACTIVATION == "relu":
-        return tl.where(x < 0, 0, x)
-    elif ACTIVATION == "gelu":
-        return 0.5 * x * (1 + tl.math.erf(x * 0.7071067811865476))
-    elif ACTIVATION == "silu":
-        return x / (1 + tl.exp(-x))
-    else:
-        return x

@@ -57,11 +57,13 @@ class Ring(NamedTuple):
 
 class Result(NamedTuple):
     """Where sums go: through `staged` in shared memory to `boxes`, a descriptor; by pointers to `out` if that is None. addend:
-    the descriptor of C where it comes as slices of a do, box by box after those of a tile; c is None then."""
+    the descriptor of C where it comes as slices of a do, box by box after those of a tile; c is None then. biases: room in
+    shared memory for the bias of each consumer's columns, or None where it is read with the result."""
 
     boxes: Any
     addend: Any
     staged: Any
+    biases: Any
     scale_a: Any
     scale_b: Any
     c: Any
@@ -168,6 +170,8 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
     before = 0  # the place of the slice before
     for index in range(gl.program_id(0), _pieces(sizes, splits, tile), gl.num_programs(0)):
         batch, row, col, _, place = _piece(index, sizes, splits, tile)
+        if result.biases is not None:  # it arrives while slices are multiplied
+            bias = _bias(result, col + WHO * ROWS if tile.SWAPPED else col, sizes, how)
         acc = _zeros(ROWS, tile.LEFT, BITS)
         if tile.RIGHT > 0:
             rest = _zeros(ROWS, tile.RIGHT, BITS)
@@ -198,6 +202,8 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
                 mbarrier.arrive(ring.empty.index(before), pred=i > 0)
             before = at
             at, phase = next_place(at, phase, tile.STAGES)
+        if result.biases is not None:
+            result.biases.index(WHO).store(bias)
         if not (SUMS_SLICES or tile.IN_REGISTERS):
             if tile.RIGHT > 0:
                 acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
@@ -216,6 +222,14 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
                 rest, tile.LEFT, WHO, result, ring, at, phase, batch, row, col, sizes, epilogue, how, splits, tile
             )
     tma.store_wait(pendings=0)
+
+
+@gluon.jit
+def _bias(result, col, sizes, how):
+    """The bias of a consumer's columns, from `col` on."""
+    COUNT: gl.constexpr = result.biases.shape[1]
+    cols = span(col, COUNT, gl.BlockedLayout([1], [32], [4], [0]), how.WIDE)
+    return gl.load(result.bias.ptr + cols * result.bias.step, mask=cols < sizes.N, other=0)
 
 
 @gluon.jit
@@ -258,8 +272,13 @@ def _write(
                     fence_async_shared()  # the next copy is of another proxy, and would not wait for loads under way
                     mbarrier.arrive(ring.empty.index(at))
                     at, phase = next_place(at, phase, tile.STAGES)
+                bias_row = None
+                if result.biases is not None:
+                    own = result.biases.index(WHO) if tile.SWAPPED else result.biases.index(WHO).slice(FIRST, ONCE)
+                    bias_row = own.load(gl.SliceLayout(0, LAYOUT))
+                bias = result.bias if result.biases is None else None
                 acc = finished(
-                    acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue, c_tile
+                    acc, result.scale_a, result.scale_b, result.c, bias, far, rows, cols, sizes, epilogue, c_tile, bias_row
                 )
                 acc = rounded(acc, result.out.ptr.dtype.element_ty)
             AT: gl.constexpr = FIRST // ONCE
