@@ -10,7 +10,7 @@ import torch
 
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two
+from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two, thorough
 from tritonkernels.config import config_of
 from tritonkernels.conv2d.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
@@ -115,12 +115,14 @@ def compiled():
     return json.loads(printed(COMPILED))
 
 
+@thorough
 def test_products_run_asynchronously():
     hot = compiled()["hot"]
     assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == 4 * hot["WARPGROUP.ARRIVE"] > 0
     assert compiled()["stack"] == 0
 
 
+@thorough
 def test_copies_and_results_are_of_16_bytes():
     copies = [text for text in compiled()["all"] if text.startswith("LDGSTS")]
     assert len(copies) == 8 and all(".128" in text for text in copies)
