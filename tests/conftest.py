@@ -28,6 +28,7 @@ LEFT_OUT = {  # what is said of the cases that do not run, by the names that wor
     "gpu_tests_not_run": "GPU tests not run: {}, no GPU",
 }
 COUNTS = pytest.StashKey[dict]()
+MET = {}  # {(condition, values): whether it holds for these}: some prepare a call, for values that many cases have
 COLLECTED = pytest.StashKey[list]()  # the cases of all files that were collected, before -k and -m
 
 
@@ -128,7 +129,11 @@ def holds(item, name):
 
 
 def met(item, when):
-    return when(*(item.callspec.params[parameter] for parameter in parameters(when)))
+    values = tuple(item.callspec.params[parameter] for parameter in parameters(when))
+    key = when, covering.key_of(values)
+    if key not in MET:
+        MET[key] = when(*values)
+    return MET[key]
 
 
 @functools.cache

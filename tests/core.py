@@ -19,7 +19,7 @@ from tests.mutants import outcome
 CHEAPEST, DEAR = (Path(__file__).with_name(f"{name}.json") for name in ("cheapest", "dear"))
 LEAST = 0.5  # seconds: a case that spares less is not worth a line of the file
 MOST = 2  # seconds
-PRICE = 0.2  # seconds: what takes as long is dear
+PRICE = 0.1  # seconds: what takes as long is dear
 OUTLIER = 10  # times the median of a test's cases: that is what they share, and one pays for
 
 

@@ -43,7 +43,7 @@ def _dear(cases):
     """The dear cases, but for any that noticed a mutant, and for the cheapest of a subject of which no other stays."""
     of_subjects = collections.defaultdict(list)
     for case in cases:
-        of_subjects[_key(tuple(parameters(case).get(name) for name in SUBJECT))].append(case)
+        of_subjects[key_of(tuple(parameters(case).get(name) for name in SUBJECT))].append(case)
     for own in of_subjects.values():
         own.sort(key=lambda case: (case.nodeid not in known_killers(), dear().get(case.nodeid, 0)))
         yield from (case for case in own[1:] if case.nodeid in dear() and case.nodeid not in known_killers())
@@ -51,7 +51,7 @@ def _dear(cases):
 
 def _left_out(cases):
     found, lone = axes_of(cases[0]), {name for mark in cases[0].iter_markers("alone") for name in mark.args}
-    rows = {case: [_key(tuple(case.callspec.params[name] for name in names)) for names in found] for case in cases}
+    rows = {case: [key_of(tuple(case.callspec.params[name] for name in names)) for names in found] for case in cases}
     changing = [axis for axis in range(len(found)) if len({row[axis] for row in rows.values()}) > 1]
     together = [axis for axis in changing if lone.isdisjoint(found[axis])]
     if len(changing) < 2 or len(changing) == len(together) == 2:
@@ -94,7 +94,7 @@ def _met(values, together):
     return {*values.values(), *itertools.combinations((values[axis] for axis in together), 2)}
 
 
-def _key(values):
+def key_of(values):
     """The same of equal values of one type; what cannot be a key is one object in all cases."""
     try:
         hash(values)

@@ -1,6 +1,7 @@
 """The drawing of docs/architecture.md: the modules that a call of gemm passes, and their imports."""
 
 import ast
+import functools
 
 from .. import ROOT
 
@@ -34,6 +35,7 @@ BOXES = {
 }
 
 
+@functools.cache
 def imports(packages=PACKAGES):
     """{module: the modules of these packages that its file imports}, also inside functions."""
     files = {}

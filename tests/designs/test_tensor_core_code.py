@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.compiler import printed
-from tests.harness import short, thorough
+from tests.harness import thorough
 from tritonkernels.numerics import FP8_SLICE
 
 # Prints [design, precision, layout of B, opcodes, hot loop] for the "first" or "all" (argv[2]) configs of each call.
@@ -104,7 +104,7 @@ def machine_code(program, *arguments):
     return [json.loads(line) for line in printed(program, *arguments).splitlines()]
 
 
-@short(lambda architecture: architecture == "sm_90")
+@thorough
 @pytest.mark.parametrize("architecture", INSTRUCTIONS)
 def test_each_type_has_its_instruction(architecture):
     found = machine_code(COMPILE, architecture, "first", "pipelined")

@@ -8,7 +8,7 @@ import torch
 
 from tests.gate import build, child
 from tests.gate.calls import KINDS, calls, designs
-from tests.harness import LIBRARIES, SMALL, built, names, prepare, suited
+from tests.harness import LIBRARIES, SMALL, built, names, prepare, suited, thorough
 from tritonkernels import OPS, backend
 from tritonkernels.launch import LIBRARY
 from tritonkernels.operations.conv2d.precision import FP32_PRECISIONS
@@ -97,6 +97,7 @@ def test_shares_make_every_call_once():
     assert {f"{call.op}/{call.design}" for group in groups for call in group} == set(wanted)
 
 
+@thorough
 def test_modules_of_every_design_are_built(monkeypatch):
     found = build.sources(CPU)
     headers = {header.partition("/")[0] for header, _ in found}

@@ -68,7 +68,7 @@ def test_what_noticed_a_mutant_is_still_run(pytestconfig):
 @pytest.mark.parametrize("op", tritonkernels.OPS)
 def test_every_design_has_a_mutant(op):
     """In CUDA, a mutant of its file; in Triton, of its file or of a part of its operation that it uses."""
-    broken, graph = {mutant.path for mutant in MUTANTS}, imports(["tritonkernels"])
+    broken, graph = {mutant.path for mutant in MUTANTS}, imports(("tritonkernels",))
     for rung in LIBRARY.operation(op).own:
         if rung.is_in("cuda_reference"):
             assert broken & {f"cuda_reference/{op}/{rung.name}{suffix}" for suffix in (".cuh", ".py")}, rung.name

@@ -11,7 +11,7 @@ import cuda_reference
 import tritonkernels
 from tests import cases
 from tests.compiler import printed
-from tests.harness import LIBRARIES, designs, prepare, short, thorough
+from tests.harness import LIBRARIES, designs, prepare, thorough
 from tritonkernels import OPS
 from tritonkernels.design import as_dict
 from tritonkernels.errors import BackendError, UnsupportedError
@@ -206,7 +206,7 @@ def compiled(architecture, what):
     return found
 
 
-@short(lambda architecture: architecture == "gfx942")  # test_compile.py has sm_90
+@thorough  # of sm_90 test_compile.py has more
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_is_chosen_compiles(architecture):
     compiled(architecture, "chosen")

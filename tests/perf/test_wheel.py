@@ -109,6 +109,7 @@ def test_it_installs_into_a_new_environment(made, request, tmp_path):
     assert doctor.returncode == 0, doctor.stderr
 
 
+@thorough
 def test_its_command_works(run, installed):
     said = run("doctor")
     assert said.returncode == 0 and "c++ compiler" in said.stdout, said.stderr
@@ -136,6 +137,7 @@ def test_the_report_names_its_remedy_where_the_user_has_named_no_records(run):
     assert "`tritonkernels compare --json DIR/FILE.json`" in error and "--records DIR" in error
 
 
+@thorough
 def test_what_needs_the_repository_says_so(run):
     said = run("docs")
     assert (said.returncode, said.stdout) == (2, "")

@@ -11,7 +11,7 @@ import torch
 
 from cuda_reference import build, child, recipes, toolchain
 from tests import children
-from tests.harness import short
+from tests.harness import short, thorough
 from tritonkernels import cache as cache_module
 from tritonkernels.errors import BuildError, ToolchainError
 
@@ -236,6 +236,7 @@ def test_doctor_never_raises(cache, monkeypatch):
     assert "no C++ compiler" in answers["simt"] and "install the CUDA toolkit" in answers["nvcc"]
 
 
+@thorough
 def test_nvcc_builds_the_same_sources(monkeypatch, fresh):
     """Without a GPU the module still links and loads, and a launch is an error with CUDA's name for it."""
     monkeypatch.setattr(toolchain, "gpu_architecture", lambda: "90a")

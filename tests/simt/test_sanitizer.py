@@ -11,6 +11,8 @@ import pytest
 from cuda_reference import build
 from tests.harness import thorough
 
+pytestmark = thorough
+
 SOURCE = Path(__file__).parent / "kernels/memory.cuh"
 FAULTS = {
     "global_read": "heap-buffer-overflow",
@@ -74,7 +76,6 @@ def ended(preload, tmp_path_factory):
     return {case: subprocess.CompletedProcess(case, *found) for case, found in zip(cases, json.loads(done.stdout))}
 
 
-@thorough
 def test_without_the_runtime_there_is_an_error_not_a_dead_process(preload, tmp_path):
     done = run([(INSIDE, 0)], tmp_path)
     assert "BuildError: an address-sanitized module needs a Python started with LD_PRELOAD=" in done.stderr

@@ -1,14 +1,15 @@
 """Calls of operands that four processes share out, with their gradients, next to the same calls on one: a process of its own.
 
-    python -m tests.torch_ops.sharded
+    python -m tests.torch_ops.sharded CASE ...
 
-writes as JSON what each of CASES did: the result's placement, how often data moved, and what differed. Operands are small whole
-numbers, so that all sums are exact in any order.
+writes as JSON what each of these CASES and WRONG did: the result's placement, how often data moved, and what differed. Operands
+are small whole numbers, so that all sums are exact in any order.
 """
 
 import dataclasses
 import datetime
 import functools
+import importlib
 import json
 import sys
 import tempfile
@@ -157,8 +158,8 @@ def _rank(rank, folder):
     torch.set_num_threads(1)
     timeout = datetime.timedelta(seconds=60)  # a rank that fails alone leaves the others waiting
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS, timeout=timeout)
-    found = {name: _outcome(case) for name, case in CASES.items()}
-    gemm = sys.modules["cuda_reference.gemm"].OPERATOR
+    found = {name: _outcome(case) for name, case in CASES.items() if name in sys.argv[1:]}
+    gemm = importlib.import_module("cuda_reference.gemm").OPERATOR
     gemm.rules = dataclasses.replace(gemm.rules, addends={})
     found["wrong"] = _outcome(WRONG)
     every = [None] * RANKS

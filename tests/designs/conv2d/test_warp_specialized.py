@@ -11,7 +11,7 @@ import torch
 from cuda_reference.launch import LIBRARY as CUDA
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two
+from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two, thorough
 from tritonkernels.config import config_of
 from tritonkernels.conv2d.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
@@ -145,6 +145,7 @@ def compiled(kind, tile=(128, 128)):
     return json.loads(printed(COMPILED, kind, *map(str, tile)))
 
 
+@thorough
 @pytest.mark.parametrize("kind, tile", [("float16", (128, 128)), ("float32", (128, 256)), ("float32", (256, 128))])
 def test_products_run_asynchronously(kind, tile):
     hot = compiled(kind, tile)["hot"]
@@ -152,6 +153,7 @@ def test_products_run_asynchronously(kind, tile):
     assert compiled(kind, tile)["stack"] == 0
 
 
+@thorough
 @pytest.mark.parametrize("kind", ("float16", "float32"))
 def test_copies_and_results_are_of_16_bytes(kind):
     code = compiled(kind)["all"]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.compiler import printed
-from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked
+from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, thorough
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
 from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, cut_of
@@ -100,6 +100,7 @@ print(json.dumps([code.stack_bytes, code.registers, [text.split()[0] for _, text
 """
 
 
+@thorough
 def test_the_loop_multiplies():
     """A slice is 32 positions, for each of which a thread's 8 x 8 sums take 4 quads. Two programs fit on an SM."""
     stack, registers, loop = json.loads(printed(COMPILED))

@@ -8,7 +8,19 @@ import torch
 
 from tests.designs.matmul.exact import check_order, computed, of_four_parts
 from tests.designs.matmul.test_planes import BOTH, FUSED, check_infinities_and_nan, special_as_in_float64
-from tests.harness import DEVICES, LIBRARIES, available_on, bits, padded, prepare, random, run_checked, short, small_integers
+from tests.harness import (
+    DEVICES,
+    LIBRARIES,
+    available_on,
+    bits,
+    padded,
+    prepare,
+    random,
+    run_checked,
+    short,
+    small_integers,
+    thorough,
+)
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
@@ -99,7 +111,7 @@ def test_splits_are_added_in_the_order_of_k(library, device, precision):
     assert result.unique().tolist() == [2.0] and launch.grid[1] == 4 and not counters.any()
 
 
-@short(lambda order, config: order == "1" and config["SPLIT_K"] == 4)
+@thorough
 @pytest.mark.parametrize("order", ["1", "2"])
 @pytest.mark.parametrize("config", [{"BM": 64, "BN": 64, "SPLIT_K": 1}, {"BM": 64, "BN": 64, "SPLIT_K": 4}], ids=str)
 def test_any_order_of_blocks(monkeypatch, order, config):

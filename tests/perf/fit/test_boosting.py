@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 from perf.fit import boosting, counted, evaluate, residuals
+from tests.harness import thorough
 from tests.perf.fit.test_fit import H200, PACKAGE, fitted, runs, shapes  # noqa: F401
 from tritonkernels.choice import efficiency, learned
 
@@ -105,6 +106,7 @@ def test_the_choice_reads_what_was_written(tmp_path, monkeypatch):
     assert learned.trees_of.__wrapped__("h200", "tritonkernels", "gemv") is None
 
 
+@thorough
 def test_a_choice_that_the_model_gets_wrong_becomes_good(fitted):  # noqa: F811
     """Times of another GPU than the model's: configs of 8 warps take 1.4 times as long on products with few k."""
 

@@ -98,6 +98,7 @@ def inspect(what, tmp_path, *options, **settings):
     return run, records.read_rows(out) if run.returncode == 0 else None
 
 
+@thorough
 def test_a_design_side_by_side(tmp_path):
     run, rows = inspect("gemm.rasterized", tmp_path, "--arch", "sm_80", "--code")
     assert run.returncode == 0, run.stderr

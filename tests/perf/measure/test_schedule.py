@@ -8,6 +8,7 @@ import pytest
 from stand_ins import SimulatedTime
 
 from perf.measure import schedule, trial, workers
+from tests.harness import thorough
 
 BUILD_S, TRIAL_S = {"tritonkernels": 1.0, "cuda_reference": 10.0}, 0.5
 
@@ -159,6 +160,7 @@ def work(task, tell):
     return f"{task} done"
 
 
+@thorough
 def test_a_real_process_that_crashes_says_so():
     steady, crashing = workers.Worker(work), workers.Worker(work)
     try:
