@@ -91,6 +91,22 @@ def test_which_problems_have_these_tiles():
     assert not any(found(target=Target.named(name)) for name in ("sm_75", "interpreter", "mi300x"))
 
 
+def test_offsets_have_32_bits():
+    """Of the operands as they are read: a view of more is copied."""
+
+    def tiles(n, layout=channels_last):
+        x, weight = layout(torch.empty(n, 64, 128, 128, device="meta")), torch.empty(64, 64, 3, 3, device="meta")
+        call = prepare("conv2d", x, weight)
+        chosen = [config for config in DESIGN.configs(call.problem, H200) if "FLAT" not in config.kwargs]
+        return chosen and [launch.name for launch in DESIGN.launches(call.problem, chosen[0], *call.parts[0])]
+
+    def far(t):
+        return torch.empty_strided(t.shape, (t.stride(0), 1, *(4096 * stride for stride in t.stride()[2:])), device="meta")
+
+    assert tiles(4) == tiles(2047) == tiles(4, lambda t: far(channels_last(t))) == ["channels_last", "cuda_cores"]
+    assert not tiles(2048)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_on_a_gpu(tile, everything):

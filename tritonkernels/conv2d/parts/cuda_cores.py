@@ -19,7 +19,7 @@ from ...config import config_of
 from ...integers import ceil_div
 from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
 from ...language.convolution import Geometry, operands
-from ...language.gluon_tile import accumulators, is_below, loads, multiply_add, needs_a_gpu
+from ...language.gluon_tile import accumulators, is_below, loads, multiply_add, needs_a_gpu, wide
 from ...language.last_to_arrive import last_to_arrive, sum_in_order
 from ...language.overlap import wait_for_earlier_kernels
 from ...language.renamed import barrier, copy_async
@@ -27,6 +27,7 @@ from ...language.structs import Filters, Images, Vector
 from ...language.tiles import grouped_tile
 from ...launch import TritonLaunch
 from ...operations.conv2d.work import of_product
+from ...problem import LARGEST_TILE
 from ...workspace import counters, partial_sums
 from .columns import next_slice
 from .slices import WAVES, count_tiles, sizes, splits
@@ -39,6 +40,7 @@ TILES = (  # BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, n
     (64, 64, 32, 4, 3),
 )
 CHUNK = 4  # floats of 16 bytes
+LARGEST = 2**31 - LARGEST_TILE
 ROOMY = 255  # registers of a thread: left alone, ptxas may spill for one more block on an SM
 
 
@@ -144,16 +146,16 @@ def _store(acc, bias, out: Images, row, col, count, g, OUT: gl.constexpr):
     k = col + gl.arange(0, BLOCK_N, gl.SliceLayout(0, OUT))
     if bias is not None:
         acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0)[None, :]
-    image = pixel // g.Q // g.P
-    of_pixel = image * out.n + pixel // g.Q % g.P * out.h + pixel % g.Q * out.w
     inside = (pixel < count)[:, None] & (k < g.K)[None, :]
-    gl.store(out.ptr + (of_pixel[:, None] + (k * out.c)[None, :]), acc, mask=inside)
+    pixel = wide(pixel, True)  # the caller's result may have any strides
+    of_pixel = pixel // g.Q // g.P * out.n + pixel // g.Q % g.P * out.h + pixel % g.Q * out.w
+    gl.store(out.ptr + (of_pixel[:, None] + (wide(k, True) * out.c)[None, :]), acc, mask=inside)
 
 
 def configs(problem, target):
     """Each tile in each number of splits, where the problem and the GPU have such tiles; the interpreter has none."""
     lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
-    if lacking or problem.precision != "ieee" or problem.groups != 1 or problem.wide:
+    if lacking or problem.precision != "ieee" or problem.groups != 1 or _most(problem) >= LARGEST:
         return
     for block_m, block_n, block_k, num_warps, stages in TILES:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
@@ -164,13 +166,25 @@ def configs(problem, target):
             yield config_of(tile | {"SPLIT_K": split_k, "GROUP_M": 8}, num_warps, stages, ROOMY)
 
 
+def _most(problem):
+    """Elements of the copy of an operand, or pixels of the result: what the kernel counts in 32 bits."""
+    channels = padded(problem.c, problem.dtype.itemsize)
+    images, filters = problem.n * problem.h * problem.w, problem.k * problem.r * problem.s
+    return max(images * channels, filters * channels, problem.n * problem.p * problem.q)
+
+
+def _suits(t):
+    """Whether the operand is read where it is."""
+    return are_in_chunks(t) and sum((size - 1) * stride for size, stride in zip(t.shape, t.stride())) < LARGEST
+
+
 def count_slices(problem, tile):
     columns = problem.r * problem.s * padded(problem.c, problem.dtype.itemsize)
     return ceil_div(columns, tile["BLOCK_K"])
 
 
 def launches(problem, config, input, weight, bias, out):
-    (input, weight), copies = in_chunks((input, are_in_chunks), (weight, are_in_chunks))
+    (input, weight), copies = in_chunks((input, _suits), (weight, _suits))
     yield from copies
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
