@@ -62,7 +62,7 @@ def test_sizes(name):
 
 @pytest.mark.parametrize("splits", (2, 4))
 def test_splits(splits):
-    """Of 18 slices; a split may have fewer than the others."""
+    """18 slices: a split may have fewer than the others."""
     args, options = operands(((1, 64, 9, 9), (70, 64, 3, 3), {"padding": 1}))
     for seed in range(2):
         check(args, options, config(splits=splits), seed)
@@ -92,7 +92,7 @@ def test_which_problems_have_these_tiles():
 
 
 def test_offsets_have_32_bits():
-    """Of the operands as they are read: a view of more is copied."""
+    """An operand is read where it is only if its own offsets do; a view of more is copied."""
 
     def tiles(n, layout=channels_last):
         x, weight = layout(torch.empty(n, 64, 128, 128, device="meta")), torch.empty(64, 64, 3, 3, device="meta")
