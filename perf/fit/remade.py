@@ -37,6 +37,10 @@ REMADE = {
         f"cuda_reference matmul.{name}: aligned False": "2026-11-26T22:03" for name in ("pipelined", "split_k")
     },
     "cuda_reference conv2d_weight.warp_specialized: channels_last False": "2026-11-29T17:19",  # operands copied at copy speed
+    **{  # are stored in whole words, shifted between lanes
+        f"cuda_reference {name}: {ODD_ROWS}": "2026-11-30T02:00"
+        for name in ("gemm.rasterized", "gemm.async_copy", "gemm.split_k", "gemm.stream_k", "matmul.cuda_cores")
+    },
     "tritonkernels matmul.persistent tf32": "2026-11-25T11:30",  # TMA rounds, nothing is copied along K
     f"tritonkernels matmul.warp_specialized: {ODD_ROWS}": "2026-11-27T15:36",  # a warp writes neighbours of a row
 }

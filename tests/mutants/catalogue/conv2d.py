@@ -157,8 +157,8 @@ MUTANTS = [
         ("strides of what has one element", "_apart(input), _apart(weight)", "input, weight"),
         (
             "channels that are no chunks",
-            "max(CHUNK, padded(problem.c, problem.dtype.itemsize)), slices",
-            "max(CHUNK, problem.c), slices",
+            "product = padded(problem.c, problem.dtype.itemsize), slices",
+            "product = problem.c, slices",
         ),
     ),
     *of(

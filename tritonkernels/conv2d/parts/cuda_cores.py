@@ -155,7 +155,7 @@ def _store(acc, bias, out: Images, row, col, count, g, OUT: gl.constexpr):
 def configs(problem, target):
     """Each tile in each number of splits, where the problem and the GPU have such tiles; the interpreter has none."""
     lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
-    if lacking or problem.precision != "ieee" or problem.groups != 1 or _most(problem) >= LARGEST:
+    if lacking or problem.precision != "ieee" or problem.groups != 1 or not 0 < _most(problem) < LARGEST:
         return
     for block_m, block_n, block_k, num_warps, stages in TILES:
         tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
@@ -167,10 +167,10 @@ def configs(problem, target):
 
 
 def _most(problem):
-    """Elements of the copy of an operand, or pixels of the result: what the kernel counts in 32 bits."""
+    """Elements of the copy of an operand, or pixels of the result: what the kernel counts in 32 bits. 0 without channels."""
     channels = padded(problem.c, problem.dtype.itemsize)
     images, filters = problem.n * problem.h * problem.w, problem.k * problem.r * problem.s
-    return max(images * channels, filters * channels, problem.n * problem.p * problem.q)
+    return channels and max(images * channels, filters * channels, problem.n * problem.p * problem.q)
 
 
 def _suits(t):
@@ -203,7 +203,7 @@ def launches(problem, config, input, weight, bias, out):
         "CHUNK": CHUNK,
     }
     structs = *operands(_apart(input), _apart(weight), bias, out), sums, arrivals, Geometry.of(problem)
-    product = max(CHUNK, padded(problem.c, problem.dtype.itemsize)), slices, ceil_div(slices, split_k)
+    product = padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k)
     yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, *product, **constants)
 
 
@@ -216,6 +216,7 @@ def work(problem, config, target):
     tile, (m, n, _) = config.kwargs, sizes(problem)
     block_m, block_n, block_k = shape = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]
     given = count_slices(problem, tile), tile["SPLIT_K"], (block_m + block_n) * block_k * problem.dtype.itemsize
-    of_input, of_filters = (problem.n, problem.c, problem.h * problem.w), (problem.k, problem.c, problem.r * problem.s)
+    of_input, taps = (problem.n, problem.c, problem.h * problem.w), problem.r * problem.s
+    of_filters = () if taps == 1 and problem.c % CHUNK == 0 else ((problem.k, problem.c, taps),)
     main = of_product(problem, m, n, shape, *given, "ieee", 32 * config.num_warps, config.num_stages)
-    return *copied(problem, of_input, of_filters), main
+    return *copied(problem, of_input, *of_filters), main

@@ -21,10 +21,9 @@ def counts_for(tiles, powers, problem, block_k, target):
     two, or up to MOST, or as many as have LEAST_BYTES, none of them empty: 288 blocks on 132 SMs take as long as 396."""
     most = min(SPLITS[-1], problem.k * problem.dtype.itemsize // LEAST_BYTES)
     filling = [min(most, blocks * target.sms // tiles) for blocks in range(1, MOST + 1)] if tiles else []
-    slices = ceil_div(problem.k, block_k)
-    return sorted(
-        {*(power for power in powers if power <= slices), *(without_empty(splits, slices) for splits in filling if splits > 1)}
-    )
+    slices = ceil_div(problem.k, block_k)  # none of alpha = 0, which may have the configs of other factors
+    found = [power for power in powers if power <= slices or not slices]
+    return sorted({*found, *(without_empty(splits, slices) for splits in filling if splits > 1)})
 
 
 def splits_that_fill(tiles, k, programs):
