@@ -9,6 +9,7 @@ from tests.harness import a_third, available_on, prepare, random, run_checked, s
 from tritonkernels.config import config_of
 from tritonkernels.launch import LIBRARY
 from tritonkernels.matmul import warp_specialized
+from tritonkernels.matmul.parts.space import sums_slices
 from tritonkernels.matmul.warp_specialized import DESIGN, SHAPES, TILES, parts_of_columns
 from tritonkernels.target import Target
 
@@ -74,7 +75,8 @@ def test_slices_and_boxes_fit_into_shared_memory(kind, activation, biased):
     """And there are three stages or more of every tile: TMA needs two slices' time for one."""
     dtype, options = KINDS[kind]
     options = options | {"activation": activation}
-    out_dtype = prepare("matmul", empty(8, 8, dtype=dtype), empty(8, 8, dtype=dtype), **options).problem.out_dtype
+    problem = prepare("matmul", empty(8, 8, dtype=dtype), empty(8, 8, dtype=dtype), **options).problem
+    out_dtype = problem.out_dtype
     if biased:
         options["bias"] = empty(4096, dtype=out_dtype)
     found = configs(4096, 4096, 4096, dtype, **options)
@@ -89,8 +91,8 @@ def test_slices_and_boxes_fit_into_shared_memory(kind, activation, biased):
         assert stages >= 3
         assert (m + n) * k * dtype.itemsize * stages + staged * rows * 128 + biases < HOPPER.shared_per_block - 1000
         sums = m * n // (128 * consumers)
-        is_exact = activation and out_dtype.itemsize > 2
-        assert sums <= (128 if is_exact else 192) and rows // consumers % 64 == 0
+        takes_registers = sums_slices(problem) or (activation and out_dtype.itemsize > 2)
+        assert sums <= (128 if takes_registers else 192) and rows // consumers % 64 == 0
 
 
 def test_rows_that_tma_cannot_write_leave_registers_for_their_addresses():
