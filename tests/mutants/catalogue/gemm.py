@@ -244,9 +244,10 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/gemm/split_counts.py",
-        "splits_than_slices",
+        "splits_than_slices or splits_of_nothing",
         ("more splits than slices", "return splits <= max(2, slices)", "return True"),
-        ("more powers than slices", " if power <= slices)", ")"),
+        ("more powers than slices", "if power <= slices or not slices", "if True"),
+        ("none without slices", " or not slices]", "]"),
     ),
     *of(
         "cuda_reference/gemm/split_k.py",
