@@ -88,7 +88,8 @@ def test_which_rows_are_shifted():
     assert not shifted(torch.empty(33)[1:].view(4, 8), x[1:]) and shifted(torch.empty(33)[1:].view(4, 8), x[:8])
     assert shifted(torch.empty(2, 4, 8), torch.empty(2, 9)[:, :8]) and not shifted(torch.empty(2, 4, 8), x[:8].expand(2, 8))
     assert not shifted(a, torch.empty(18)[::2][:8]) and not shifted(torch.empty(9, 4).t(), x), "no neighbours"
-    assert shifted(a.to(INT8), x[:8]) and not shifted(torch.empty(4, 16, dtype=INT8), x[:8].half()), "bytes count"
+    assert shifted(torch.empty(4, 24, dtype=INT8), torch.empty(24)) and not shifted(a.to(INT8), x[:8]), "a vector or more"
+    assert not shifted(torch.empty(4, 16, dtype=INT8), x[:8].half()), "bytes count"
     ninth = torch.empty(72, dtype=INT8)[8:].view(4, 16)
     assert not shifted(ninth, torch.empty(16, dtype=HALF)) and shifted(ninth, torch.empty(20)[1:17])
 

@@ -29,10 +29,13 @@ def typed(problem, config):
 
 
 def shifted(a, x):
-    """Whether A's rows and x are contiguous, but do not all lie within 16 bytes alike: SHIFTED of a kernel (vector_row.cuh)."""
+    """Whether A's rows and x are contiguous, and of a vector or more, but do not all lie within 16 bytes alike: SHIFTED of a
+    kernel (vector_row.cuh)."""
     head = -a.data_ptr() % VECTOR_BYTES // a.itemsize
     steps = (stride * t.itemsize for t in (a, x) for stride, size in zip(t.stride()[:-1], t.shape) if size > 1)
     alike = (x.data_ptr() + head * x.itemsize) % VECTOR_BYTES == 0 and all(step % VECTOR_BYTES == 0 for step in steps)
+    if a.shape[-1] * a.itemsize < VECTOR_BYTES:
+        return False
     return a.stride(-1) == x.stride(-1) == 1 and not alike
 
 

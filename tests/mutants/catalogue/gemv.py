@@ -100,6 +100,7 @@ MUTANTS = [
         "cuda_reference/gemv/parts/kernel.py",
         "gemv_shifted",
         ("rows never shift", '"SHIFTED": shifted(a, x)}', '"SHIFTED": False}'),
+        ("rows of less than a vector shift", "if a.shape[-1] * a.itemsize < VECTOR_BYTES:", "if False:"),
         ("rows always shift", "return a.stride(-1) == x.stride(-1) == 1 and not alike", "return not alike"),
         ("a head of elements of A", "head * x.itemsize", "head * a.itemsize"),
         ("pitches in elements", "(stride * t.itemsize for t in", "(stride * 4 for t in"),
