@@ -235,10 +235,9 @@ def _attempt(attempt, teller):
 
 def attempts(mutant, outcomes):
     """The command lines to try in turn: of the test that noticed it last time, and of all that should."""
-    level = ("--all",) if mutant.left else ()
     if last := outcome.killer(outcomes.get(mutant.name, {})):
-        yield (*level, last)
-    yield (*level, "-k", mutant.tests, *SUITE)
+        yield (last,)
+    yield ("-k", mutant.tests, *SUITE)
 
 
 def prepare(count, place):
