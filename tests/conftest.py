@@ -51,6 +51,12 @@ def pytest_configure(config):
     config.stash[COUNTS] = dict.fromkeys(LEFT_OUT, 0)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """-n auto is a worker more than cores: for a fifth of its time a worker waits for a process that a test has started."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """The garbage collector is off meanwhile, and passes over all that was collected from then on: a million objects."""

@@ -2,14 +2,18 @@
 
 `make test` builds them in bulk (tests/bulk.py). Here all tests run, or those of the paths, whose instances are added to the
 list. Nothing is compiled, launched or started, and no assertion ends a test early: each goes through its calls in a moment, and
-those of its assertions. What only a real run launches is built on its own there, and counted at the run's end.
+those of its assertions. PROGRAMS, which tests start, run here as well. What only a real run launches is built on its own there,
+and counted at the run's end.
 """
 
 import ast
 import collections
+import contextlib
 import importlib.machinery
+import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 import types
@@ -17,11 +21,13 @@ import types
 import pytest
 
 from cuda_reference import build, bulk, trace
+from tests import children
 from tests.bulk import LISTED
 from tritonkernels.errors import BuildError
 from tritonkernels.library import Library
 
 TESTS = LISTED.parent
+PROGRAMS = ("tests.memory.child", "tests.concurrency.calls", "tests.concurrency.together")  # that launch kernels
 ASSERTED = "try: asserted\nexcept Exception: pass"
 NO_PARAMETERS = types.SimpleNamespace(params={})
 
@@ -40,7 +46,8 @@ class Recorder:
         trace._trace = lambda *_: trace.Trace((), ())
         TritonLaunch.run = lambda _: None
         Library.judge = lambda *_, **__: types.SimpleNamespace(ok=True, error=0.0, bound=1.0)
-        build._compile = subprocess.Popen = _refuse
+        build._compile = subprocess.Popen = children.start = _refuse
+        children.run = _run
 
     def load(self, header, part, whole, backend):
         if not os.path.isabs(header):  # a test's own
@@ -80,6 +87,20 @@ def _code_without_assertions(loader, name, get_code=importlib.machinery.SourceFi
 def _package(item):
     parameters = getattr(item, "callspec", NO_PARAMETERS).params.values()
     return next((value.package for value in parameters if isinstance(value, Library)), None)
+
+
+def _run(kind, *command, **_):
+    """children.run of one of PROGRAMS, in this process."""
+    if kind != "-m" or command[0] not in PROGRAMS:
+        _refuse()
+    status, said = 0, io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(said):
+        patched.setattr(sys, "argv", [*map(str, command)])
+        try:
+            runpy.run_module(command[0], run_name="__main__")
+        except SystemExit as end:
+            status = end.code
+    return subprocess.CompletedProcess(command, status, said.getvalue(), "")
 
 
 def _refuse(*_, **__):

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from cuda_reference import build, bulk, recipes
-from tests import children
+from tests import children, instances
 from tests.bulk import LISTED, Bulk
 from tests.instances import Recorder
 from tests.simt.test_first_calls import forget, launches, nvcc  # noqa: F401  a fixture, here of g++
+from tritonkernels.errors import BuildError
 
 CPU = torch.device("cpu")
 
@@ -101,3 +102,10 @@ def test_a_recorder_launches_nothing():
     for header in ("gemm/tiled.cuh", "/a/test's/own.cuh"):
         assert recorder.load(header, ("gemm::tiled<1>",), (), "simt")["gemm::tiled<1>"](1, 2) is None
     assert recorder.found == {("simt", "gemm/tiled.cuh", "gemm::tiled<1>")}
+
+
+def test_a_recorder_runs_programs_that_launch_in_its_own_process():
+    run = instances._run("-m", "tests.memory.child", "some", "cuda_reference", "gemm/naive")
+    assert run.returncode == 0 and run.stdout.splitlines()[-1] == "DONE gemm/naive"
+    with pytest.raises(BuildError):
+        instances._run("-c", "print()")
