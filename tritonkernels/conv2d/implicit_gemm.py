@@ -143,9 +143,7 @@ def _implicit_gemm_kernel(
     c = at % product.channels
     s = at // product.channels % g.S
     r = at // product.channels // g.S
-    step_c = BLOCK_K % product.channels
-    step_s = BLOCK_K // product.channels % g.S
-    step_r = BLOCK_K // product.channels // g.S
+    step = BLOCK_K % product.channels, BLOCK_K // product.channels % g.S, BLOCK_K // product.channels // g.S
 
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     acc = tl.zeros((BLOCK_N, BLOCK_M) if how.PIXELS_INSIDE else (BLOCK_M, BLOCK_N), SUMS)
@@ -168,7 +166,7 @@ def _implicit_gemm_kernel(
         else:
             right = tl.trans(right)
         acc = faithful_dot(left, right, acc, how.PRECISION, how.ARE_TF32)
-        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, product.channels)
+        c, s, r = next_slice((c, s, r), step, g.S, product.channels)
 
     of_pixel = along(image * out.n + p * out.h + q * out.w, OUT_AXIS)
     of_k = along((group * g.k_per_group + k) * out.c, 1 - OUT_AXIS)

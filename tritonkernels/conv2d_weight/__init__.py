@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from ..annotations import Config, Conv2dPrecision, Padding, Pair, Size
+from ..conv2d import unfold
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -80,12 +81,6 @@ def conv2d_weight(
         precision=precision,
         out=out,
     )
-
-
-def unfold(*copies):
-    from ..language.unfolded import unfold  # a kernel
-
-    return unfold(*copies)
 
 
 CONV2D_WEIGHT = Operation("conv2d_weight", prepare, WEIGHT_RULES, LADDER, (TO_MATMUL,))

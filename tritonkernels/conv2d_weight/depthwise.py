@@ -66,11 +66,12 @@ def _multiplied(sums, x, gradients, S: tl.constexpr, STEP: tl.constexpr, exist):
 
 @triton.jit
 def _walk(
-    sums, input, grad, g, image, k, p, q, exists, first_r, first_s,
+    sums, input, grad, g, patch, first_r, first_s,
     R: tl.constexpr, S: tl.constexpr, STEP_H: tl.constexpr, STEP_W: tl.constexpr,
     DOWN: tl.constexpr, ACROSS: tl.constexpr, WHOLE: tl.constexpr, SUMS: tl.constexpr,
 ):  # fmt: skip
-    """The sums of all taps, a tuple, after a patch of each lane."""
+    """The sums of all taps, a tuple, after a `patch` (image, k, p, q, exists) of each lane."""
+    image, k, p, q, exists = patch
     h = p * STEP_H - g.padding_h + first_r
     w = q * STEP_W - g.padding_w + first_s
     of_grads = image * grad.n + k * grad.c + p * grad.h
@@ -129,10 +130,8 @@ def _depthwise_kernel(
         q = index % wide * ACROSS
         p = index // wide % high * DOWN
         exists = (index < end) & (k < g.K)
-        image = index // wide // high
-        acc = _walk(
-            acc, input, grad, g, image, k, p, q, exists, first_r, first_s, R, S, STEP_H, STEP_W, DOWN, ACROSS, WHOLE, SUMS
-        )
+        at = index // wide // high, k, p, q, exists
+        acc = _walk(acc, input, grad, g, at, first_r, first_s, R, S, STEP_H, STEP_W, DOWN, ACROSS, WHOLE, SUMS)
     k = tl.reshape(k, (BLOCK_K,))
     for tap in tl.static_range(R * S):
         r = first_r + tap // S

@@ -1,8 +1,8 @@
 """Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, the last with zeros.
 
-Both operands of a kernel in one launch: the second would wait for the last program of the first. A program copies 8 KB, some
-channels of some pixels. Where pixels of an image lie side by side (NCHW), a lane reads 16 bytes of a plane, or as many as all
-planes begin at a multiple of: CUDA shifts words of 16 bytes there.
+Both operands of a kernel in one launch. A program copies 8 KB, some channels of some pixels. Where pixels of an image lie side
+by side (NCHW), a lane reads 16 bytes of a plane, or as many as all planes begin at a multiple of: CUDA shifts words of 16 bytes
+there.
 
 Mirrors cuda_reference/conv2d_weight/parts/channels_last.cuh.
 """
@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 import torch
 
 from ..integers import ceil_div
-from ..launch import TritonLaunch
 from ..operations.conv2d.work import rewritten
-from ..problem import needs_wide_offsets
-from .overlap import wait_for_earlier_kernels
 from .position_sums import position
 from .structs import Images
 from .tiles import block_of, multiple, span
 from .triton import tl, triton
+from .two_copies import copy_one_of, launch_of_copies
 
 PATCH = 8192  # bytes of a program: with 8 warps 32 a lane, whose loads are all under way
 CHANNELS = 8, 32, 64  # of a patch, the least that are enough or the most
@@ -52,40 +50,32 @@ class Rows(NamedTuple):
 
 @triton.jit
 def _channels_last_kernel(a: Images, of_a: Rows, b: Images, of_b: Rows, WIDE: tl.constexpr):
-    """One or two copies; the programs of the first come first."""
-    wait_for_earlier_kernels()
-    program = tl.program_id(0)
-    if b is None or program < of_a.programs:
-        _copy(a, of_a, program, of_a.PIXELS, of_a.CHANNELS, of_a.CHUNK, of_a.OF, WIDE)
-    else:
-        _copy(b, of_b, program - of_a.programs, of_b.PIXELS, of_b.CHANNELS, of_b.CHUNK, of_b.OF, WIDE)
+    copy_one_of(_copy, a, of_a, b, of_b, WIDE)
 
 
 @triton.jit
-def _copy(
-    images: Images, rows: Rows, program, PIXELS: tl.constexpr, CHANNELS: tl.constexpr, CHUNK: tl.constexpr, OF: tl.constexpr,
-    WIDE: tl.constexpr,
-):  # fmt: skip
-    across = tl.cdiv(rows.pitch, CHANNELS)
-    c = span(program % across * CHANNELS, CHANNELS, WIDE)
+def _copy(images: Images, rows: Rows, program, WIDE: tl.constexpr):
+    OF: tl.constexpr = rows.OF
+    across = tl.cdiv(rows.pitch, rows.CHANNELS)
+    c = span(program % across * rows.CHANNELS, rows.CHANNELS, WIDE)
     if OF > 0:
         plane = multiple(rows.H * rows.W, OF)
-        along = tl.cdiv(plane, PIXELS)
+        along = tl.cdiv(plane, rows.PIXELS)
         image = program // across // along
         if WIDE:
             image = image.to(tl.int64)
-        pixel = span(program // across % along * PIXELS, PIXELS, WIDE)
+        pixel = span(program // across % along * rows.PIXELS, rows.PIXELS, WIDE)
         inside = pixel < plane
         places = images.ptr + image * multiple(images.n, OF) + (c * multiple(images.c, OF))[:, None] + pixel[None, :]
         values = tl.trans(tl.load(places, mask=(c < rows.C)[:, None] & inside[None, :], other=0.0))
         pixel += image * plane
     else:
-        pixel = block_of(program // across, PIXELS, WIDE)
+        pixel = block_of(program // across, rows.PIXELS, WIDE)
         inside = pixel < rows.pixels
         n, h, w = position(pixel, rows.H, rows.W)
         places = images.ptr + (n * images.n + h * images.h + w * images.w)[:, None] + (c * images.c)[None, :]
         values = tl.load(places, mask=inside[:, None] & (c < rows.C)[None, :], other=0.0)
-    pitch = multiple(rows.pitch, CHUNK)
+    pitch = multiple(rows.pitch, rows.CHUNK)
     tl.store(rows.ptr + pixel[:, None] * pitch + c[None, :], values, mask=inside[:, None] & (c < pitch)[None, :])
 
 
@@ -114,23 +104,14 @@ def in_chunks(*operands):
         n, c, h, w = images.shape
         rows = torch.empty(n, h, w, padded(c, images.element_size()), dtype=images.dtype, device=images.device)
         results.append(rows.movedim(-1, 1))
-        copies.append((images, rows))
-    return results, _launches(copies)
+        copies.append((Images.of(images), _rows(images, rows)))
+    return results, [launch_of_copies(_channels_last_kernel, CONFIG, copies)] if copies else []
 
 
-def _launches(copies):
-    if not copies:
-        return []
-    arguments, programs = [], 0
-    for images, rows in copies:
-        (n, c, h, w), of, itemsize = images.shape, _multiple_of(images), images.element_size()
-        count = _programs(n, c, h * w, of > 0, itemsize)
-        sizes = count, n * h * w, c, h, w, rows.shape[-1]
-        constants = *_patch(c, itemsize), 16 // itemsize, of
-        arguments += Images.of(images), Rows(rows, *sizes, *map(tl.constexpr, constants))
-        programs += count
-    wide = needs_wide_offsets(*(t for copy in copies for t in copy))
-    return [TritonLaunch(_channels_last_kernel, (programs,), CONFIG, *(*arguments, None, None)[:4], WIDE=wide)]
+def _rows(images, rows):
+    (n, c, h, w), of, itemsize = images.shape, _multiple_of(images), images.element_size()
+    sizes = _programs(n, c, h * w, of > 0, itemsize), n * h * w, c, h, w, rows.shape[-1]
+    return Rows(rows, *sizes, *map(tl.constexpr, (*_patch(c, itemsize), 16 // itemsize, of)))
 
 
 def _multiple_of(images):

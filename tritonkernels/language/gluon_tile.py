@@ -8,6 +8,11 @@ from typing import Any, NamedTuple
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.ampere import async_copy
+
+from .renamed import barrier
+
+CHUNK = 4  # floats of 16 bytes
 
 
 class Operand(NamedTuple):
@@ -33,6 +38,16 @@ class Staging(NamedTuple):
     LOAD_B: Any
     SHARED_A: Any
     SHARED_B: Any
+
+
+class Stages(NamedTuple):
+    """All constants: Staging of which both operands' slices have the same, in chunks (channels_last.py) of CHUNK floats."""
+
+    STAGES: Any
+    ACC: Any
+    LOAD: Any
+    SHARED: Any
+    CHUNK: Any
 
 
 @gluon.jit
@@ -78,6 +93,38 @@ def multiply_add(acc, a_shared, b_shared):
     a = a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 0))
     b = b_shared.load(gl.DotOperandLayout(1, ACC, 0))
     return gl.dot_fma(a, b, acc)
+
+
+@gluon.jit
+def sum_of_slices(a, b, count, at, copy_slice, next_slice, tile, stages: Stages):
+    """The sum of the products of `count` slices of a tile. a and b: the operands' places in shared memory.
+
+    at                                           where the first slice is: a tuple
+    copy_slice(a's place, b's, at, tile, CHUNK)  asks for a slice
+    next_slice(at, tile)                         where the next one is
+    """
+    STAGES: gl.constexpr = stages.STAGES
+    BLOCK_M: gl.constexpr = a.shape[2]
+    BLOCK_N: gl.constexpr = b.shape[2]
+    for stage in gl.static_range(STAGES - 1):
+        if stage < count:
+            copy_slice(a.index(stage), b.index(stage), at, tile, stages.CHUNK)
+        async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
+        at = next_slice(at, tile)
+    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, stages.ACC)
+    stage = 0  # holds the slice that is multiplied
+    free = STAGES - 1  # held the one before
+    for left in range(count, 0, -1):
+        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
+        barrier()  # everybody's is, and nobody reads the one before any more
+        if left >= STAGES:
+            copy_slice(a.index(free), b.index(free), at, tile, stages.CHUNK)
+        async_copy.commit_group()
+        at = next_slice(at, tile)
+        acc = multiply_add(acc, a.index(stage), b.index(stage))
+        free = stage
+        stage = gl.where(stage < STAGES - 1, stage + 1, 0)
+    return acc
 
 
 @gluon.jit

@@ -1,6 +1,6 @@
 """torch.nn's convolutions with another forward."""
 
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from ..views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 from .modules import OwnModule
 
 PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+Each = TypeVar("Each")  # a tuple of ints, one for each direction
 
 
 class AnyConvolution(OwnModule):
@@ -37,10 +38,30 @@ class AnyConvolution(OwnModule):
         return ShapeError("input", f"shape {tuple(input.shape)}", allowed, "Are channels last? Move them with .movedim().")
 
 
-class Convolution(AnyConvolution):
+class Convolution(AnyConvolution, Generic[Each]):
     """What the convolutions have in common."""
 
     operation, precisions = CONV2D, FP32_PRECISIONS
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Each,
+        stride: int | Each = 1,
+        padding: int | Each | Literal["valid", "same"] = 0,
+        dilation: int | Each = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: PaddingMode = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, dilation, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
 
     @classmethod
     def arguments(cls, module: Any, input: Any, precision: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -60,10 +81,31 @@ class Convolution(AnyConvolution):
             raise
 
 
-class Transposed(AnyConvolution):
+class Transposed(AnyConvolution, Generic[Each]):
     """What the transposed convolutions have in common."""
 
     operation, precisions = CONV2D_INPUT, FP32_PRECISIONS
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Each,
+        stride: int | Each = 1,
+        padding: int | Each = 0,
+        output_padding: int | Each = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | Each = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        device: torch.device | str | int | None = None,
+        dtype: torch.dtype | None = None,
+        *,
+        precision: Float32Conv2dPrecision | None = None,
+    ) -> None:
+        geometry = kernel_size, stride, padding, output_padding, groups
+        super().__init__(in_channels, out_channels, *geometry, bias, dilation, padding_mode, device, dtype)
+        self.precision = self.checked(precision)
 
     @classmethod
     def refuses(cls, module: Any) -> str | None:
@@ -98,138 +140,36 @@ def output_padding(input, output_size, default, stride, padding, kernel_size, di
     return found(None, input, output_size, stride, padding, kernel_size, len(kernel_size), dilation)
 
 
-class Conv1d(Convolution, torch.nn.Conv1d):
+class Conv1d(Convolution[tuple[int]], torch.nn.Conv1d):
     """torch.nn.Conv1d, with its arguments, computed by conv1d; what is padded with other values than zero torch pads before."""
 
     torchs = torch.nn.Conv1d
     function = staticmethod(conv1d)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int],
-        stride: int | tuple[int] = 1,
-        padding: int | tuple[int] | Literal["valid", "same"] = 0,
-        dilation: int | tuple[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, dilation, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
-        self.precision = self.checked(precision)
 
-
-class Conv2d(Convolution, torch.nn.Conv2d):
+class Conv2d(Convolution[tuple[int, int]], torch.nn.Conv2d):
     """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before."""
 
     torchs = torch.nn.Conv2d
     function = staticmethod(conv2d)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | Literal["valid", "same"] = 0,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, dilation, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
-        self.precision = self.checked(precision)
 
-
-class Conv3d(Convolution, torch.nn.Conv3d):
+class Conv3d(Convolution[tuple[int, int, int]], torch.nn.Conv3d):
     """torch.nn.Conv3d, with its arguments, computed by conv3d, which refuses what is no conv2d of views."""
 
     torchs = torch.nn.Conv3d
     function = staticmethod(conv3d)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int, int],
-        stride: int | tuple[int, int, int] = 1,
-        padding: int | tuple[int, int, int] | Literal["valid", "same"] = 0,
-        dilation: int | tuple[int, int, int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: PaddingMode = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, dilation, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, padding_mode, device, dtype)
-        self.precision = self.checked(precision)
 
-
-class ConvTranspose1d(Transposed, torch.nn.ConvTranspose1d):
+class ConvTranspose1d(Transposed[tuple[int]], torch.nn.ConvTranspose1d):
     """torch.nn.ConvTranspose1d, with its arguments, computed by conv_transpose1d with the bias fused."""
 
     torchs = torch.nn.ConvTranspose1d
     function = staticmethod(conv_transpose1d)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int],
-        stride: int | tuple[int] = 1,
-        padding: int | tuple[int] = 0,
-        output_padding: int | tuple[int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | tuple[int] = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, output_padding, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, dilation, padding_mode, device, dtype)
-        self.precision = self.checked(precision)
 
-
-class ConvTranspose2d(Transposed, torch.nn.ConvTranspose2d):
+class ConvTranspose2d(Transposed[tuple[int, int]], torch.nn.ConvTranspose2d):
     """torch.nn.ConvTranspose2d, with its arguments, computed by conv_transpose2d with the bias fused."""
 
     torchs = torch.nn.ConvTranspose2d
     function = staticmethod(conv_transpose2d)
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] = 0,
-        output_padding: int | tuple[int, int] = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: int | tuple[int, int] = 1,
-        padding_mode: Literal["zeros"] = "zeros",
-        device: torch.device | str | int | None = None,
-        dtype: torch.dtype | None = None,
-        *,
-        precision: Float32Conv2dPrecision | None = None,
-    ) -> None:
-        geometry = kernel_size, stride, padding, output_padding, groups
-        super().__init__(in_channels, out_channels, *geometry, bias, dilation, padding_mode, device, dtype)
-        self.precision = self.checked(precision)

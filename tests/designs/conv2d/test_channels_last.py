@@ -8,8 +8,8 @@ import torch
 
 from tests.compiler import printed
 from tests.harness import DEVICES, assert_poisoned_outside, available_on, channels_last, prepare, random, sentinel, thorough
-from tritonkernels.language import channels_last as module
-from tritonkernels.language.channels_last import copied, in_chunks
+from tritonkernels.language import two_copies
+from tritonkernels.language.channels_last import are_in_chunks, copied, in_chunks
 from tritonkernels.launch import LIBRARY
 
 from .test_channels_last_cuda import MARGIN, NCHW, OTHERS, SHAPES
@@ -46,13 +46,13 @@ def test_copies(name, device):
 
 
 def test_offsets_of_64_bits():
-    with mock.patch.object(module, "needs_wide_offsets", lambda *tensors: True):
+    with mock.patch.object(two_copies, "needs_wide_offsets", lambda *tensors: True):
         check(random(2, 70, 13, 11, dtype=torch.float16), random(24, 10, 3, 3, dtype=torch.float16))
 
 
 def test_one_launch_for_what_is_copied():
     def programs(*images):
-        operands, launches = in_chunks(*((x, module.are_in_chunks) for x in images))
+        operands, launches = in_chunks(*((x, are_in_chunks) for x in images))
         assert all(operand.stride(1) == 1 for operand in operands) and len(launches) <= 1
         return [launch.grid[0] for launch in launches]
 

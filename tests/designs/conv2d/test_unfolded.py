@@ -24,7 +24,7 @@ from tests.harness import (
     step_two,
 )
 from tritonkernels.errors import UnsupportedError
-from tritonkernels.language import unfolded as triton_module
+from tritonkernels.language import two_copies
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.operations.conv2d.unfolded import Copy, copied, operands
 from tritonkernels.target import Target
@@ -122,7 +122,7 @@ def test_doubles():
 
 
 def test_offsets_of_64_bits():
-    with mock.patch.object(triton_module, "needs_wide_offsets", lambda *tensors: True):
+    with mock.patch.object(two_copies, "needs_wide_offsets", lambda *tensors: True):
         for case in ("4 x 4, pixels left over", "rows and columns apart"):
             *pair, options = laid_out(case, "channels_last", torch.float16, "cpu")
             check_copies(TRITON, *windows(*pair, options))

@@ -4,12 +4,14 @@ from ...language.triton import tl, triton
 
 
 @triton.jit
-def next_slice(r, s, c, step_r, step_s, step_c, S, CHANNELS):
-    """(r, s, c) of the next slice: digits of a number, added with carries."""
+def next_slice(at, step, S, CHANNELS):
+    """(c, s, r) of the next slice: digits of a number, the lowest first, added with carries."""
+    c, s, r = at
+    step_c, step_s, step_r = step
     c += step_c
     carry = c >= CHANNELS
     c = tl.where(carry, c - CHANNELS, c)
     s += step_s + carry
     carry = s >= S
     s = tl.where(carry, s - S, s)
-    return r + step_r + carry, s, c
+    return c, s, r + step_r + carry

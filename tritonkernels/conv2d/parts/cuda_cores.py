@@ -11,6 +11,8 @@ Where there are few tiles, SPLIT_K programs share one, and the last of them to a
 Mirrors the FFMA tiles of cuda_reference/conv2d/implicit_gemm.cuh.
 """
 
+from typing import Any, NamedTuple
+
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
@@ -19,10 +21,10 @@ from ...config import config_of
 from ...integers import ceil_div
 from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
 from ...language.convolution import Geometry, operands
-from ...language.gluon_tile import accumulators, is_below, loads, multiply_add, needs_a_gpu, wide
+from ...language.gluon_tile import CHUNK, Stages, accumulators, is_below, loads, needs_a_gpu, sum_of_slices, wide
 from ...language.last_to_arrive import last_to_arrive, sum_in_order
 from ...language.overlap import wait_for_earlier_kernels
-from ...language.renamed import barrier, copy_async
+from ...language.renamed import copy_async
 from ...language.structs import Filters, Images, Vector
 from ...language.tiles import grouped_tile
 from ...launch import TritonLaunch
@@ -39,25 +41,50 @@ TILES = (  # BLOCK_M, BLOCK_N, BLOCK_K: floats that fill all banks, num_warps, n
     (64, 64, 32, 2, 3),
     (64, 64, 32, 4, 3),
 )
-CHUNK = 4  # floats of 16 bytes
 LARGEST = 2**31 - LARGEST_TILE
 ROOMY = 255  # registers of a thread: left alone, ptxas may spill for one more block on an SM
 
 
+class Columns(NamedTuple):
+    """The filters' columns (r, s, c): `channels` of a tap, in whole chunks; how many slices there are, and those of a split."""
+
+    channels: Any
+    slices: Any
+    slices_per_split: Any
+    SPLIT_K: Any
+
+
+class Tile(NamedTuple):
+    """A tile's pixels and filters: offsets of their first tap and channel, and its place in the image; how far the next slice's
+    columns are."""
+
+    input: Any
+    weight: Any
+    g: Any
+    channels: Any
+    of_pixel: Any
+    of_filter: Any
+    h: Any
+    w: Any
+    step: Any
+
+
 @gluon.jit
-def _copy_slice(pixels, filters, input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK: gl.constexpr):
-    """Column (r, s, c) of the input for each pixel, and of each filter; with zeros beyond the last tap, and outside of the
+def _copy_slice(pixels, filters, at, tile: Tile, CHUNK: gl.constexpr):
+    """Columns (c, s, r) of the input for each pixel, and of each filter; with zeros beyond the last tap, and outside of the
     image. Triton does not see that chunks are whole."""
+    c, s, r = at
+    g = tile.g
     down = r * g.dilation_h
     right = s * g.dilation_w
-    of_input = down * input.h + right * input.w + c
-    of_weight = r * weight.r + s * weight.s + c
+    of_input = down * tile.input.h + right * tile.input.w + c
+    of_weight = r * tile.weight.r + s * tile.weight.s + c
     exists = (r < g.R)[:, None]
-    inside = exists & is_below(h0[None, :] + down[:, None], g.H) & is_below(w0[None, :] + right[:, None], g.W)
+    inside = exists & is_below(tile.h[None, :] + down[:, None], g.H) & is_below(tile.w[None, :] + right[:, None], g.W)
     exists = gl.max_constancy(exists, [CHUNK, 1])
     inside = gl.max_constancy(inside, [CHUNK, 1])
-    _copy(pixels, input.ptr, of_input, of_pixel, inside, CHUNK)
-    _copy(filters, weight.ptr, of_weight, of_filter, exists, CHUNK)
+    _copy(pixels, tile.input.ptr, of_input, tile.of_pixel, inside, CHUNK)
+    _copy(filters, tile.weight.ptr, of_weight, tile.of_filter, exists, CHUNK)
 
 
 @gluon.jit
@@ -67,16 +94,24 @@ def _copy(place, ptr, down, across, inside, CHUNK: gl.constexpr):
 
 
 @gluon.jit
+def _next_slice(at, tile: Tile):
+    return next_slice(at, tile.step, tile.g.S, tile.channels)
+
+
+@gluon.jit
 def _cuda_cores_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, parts, counters, g: Geometry, channels, slices, slices_per_split,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr, SPLIT_K: gl.constexpr,
-    STAGES: gl.constexpr, ACC: gl.constexpr, LOAD: gl.constexpr, SHARED: gl.constexpr, OUT: gl.constexpr, CHUNK: gl.constexpr,
+    input: Images, weight: Filters, bias: Vector, out: Images, parts, counters, g: Geometry, columns: Columns,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr, OUT: gl.constexpr,
+    stages: Stages,
 ):  # fmt: skip
-    """`channels` of a tap, in whole chunks. Where there are no splits, parts and counters are None. OUT: the layout whose lanes
-    lie along what is contiguous in the result."""
+    """Where there are no splits, parts and counters are None. OUT: the layout whose lanes lie along what is contiguous in the
+    result."""
     wait_for_earlier_kernels()
-    pixels = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_M], SHARED)
-    filters = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_K, BLOCK_N], SHARED)
+    ACC: gl.constexpr = stages.ACC
+    LOAD: gl.constexpr = stages.LOAD
+    SPLIT_K: gl.constexpr = columns.SPLIT_K
+    pixels = gl.allocate_shared_memory(gl.float32, [stages.STAGES, BLOCK_K, BLOCK_M], stages.SHARED)
+    filters = gl.allocate_shared_memory(gl.float32, [stages.STAGES, BLOCK_K, BLOCK_N], stages.SHARED)
     count = g.N * g.P * g.Q
     tiles_m = gl.cdiv(count, BLOCK_M)
     tiles_n = gl.cdiv(g.K, BLOCK_N)
@@ -92,35 +127,16 @@ def _cuda_cores_kernel(
     of_pixel = image * input.n + h0 * input.h + w0 * input.w
     of_filter = gl.minimum(tile_n * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, LOAD)), g.K - 1) * weight.k
 
-    first = split * slices_per_split
+    channels = columns.channels
+    first = split * columns.slices_per_split
     column = first * BLOCK_K + gl.arange(0, BLOCK_K, gl.SliceLayout(1, LOAD))
     c = column % channels
     s = column // channels % g.S
     r = column // channels // g.S
-    step_c = BLOCK_K % channels
-    step_s = BLOCK_K // channels % g.S
-    step_r = BLOCK_K // channels // g.S
-    own = gl.minimum(slices - first, slices_per_split)
-    for stage in gl.static_range(STAGES - 1):
-        if stage < own:
-            _copy_slice(
-                pixels.index(stage), filters.index(stage), input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK
-            )
-        async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
-        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, channels)
-    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
-    stage = 0  # holds the slice that is multiplied
-    free = STAGES - 1  # held the one before
-    for left in range(own, 0, -1):
-        async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
-        barrier()  # everybody's is, and nobody reads the one before any more
-        if left >= STAGES:
-            _copy_slice(pixels.index(free), filters.index(free), input, weight, of_pixel, of_filter, h0, w0, r, s, c, g, CHUNK)
-        async_copy.commit_group()
-        r, s, c = next_slice(r, s, c, step_r, step_s, step_c, g.S, channels)
-        acc = multiply_add(acc, pixels.index(stage), filters.index(stage))
-        free = stage
-        stage = gl.where(stage < STAGES - 1, stage + 1, 0)
+    step = BLOCK_K % channels, BLOCK_K // channels % g.S, BLOCK_K // channels // g.S
+    own = gl.minimum(columns.slices - first, columns.slices_per_split)
+    tile = Tile(input, weight, g, channels, of_pixel, of_filter, h0, w0, step)
+    acc = sum_of_slices(pixels, filters, own, (c, s, r), _copy_slice, _next_slice, tile, stages)
     async_copy.wait_group(0)
 
     if SPLIT_K == 1:
@@ -194,17 +210,14 @@ def launches(problem, config, input, weight, bias, out):
         arrivals = counters(tiles, out)
     acc = accumulators(config)
     along_pixels = gl.BlockedLayout([1, 1], [32, 1], [1, config.num_warps], [0, 1])
+    layouts = acc, loads(config, tile["BLOCK_M"], along_k=True, width=CHUNK), gl.SwizzledSharedLayout(4, 4, 8, [0, 1])
     constants = {
-        "STAGES": config.num_stages,
-        "ACC": acc,
-        "LOAD": loads(config, tile["BLOCK_M"], along_k=True, width=CHUNK),
-        "SHARED": gl.SwizzledSharedLayout(4, 4, 8, [0, 1]),
+        "stages": Stages(*map(gl.constexpr, (config.num_stages, *layouts, CHUNK))),
         "OUT": along_pixels if out.stride(3) < out.stride(1) else acc,
-        "CHUNK": CHUNK,
     }
     structs = *operands(_apart(input), _apart(weight), bias, out), sums, arrivals, Geometry.of(problem)
-    product = padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k)
-    yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, *product, **constants)
+    columns = Columns(padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k), gl.constexpr(split_k))
+    yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, columns, **constants)
 
 
 def _apart(t):

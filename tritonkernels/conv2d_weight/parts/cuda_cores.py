@@ -19,7 +19,7 @@ from ...config import config_of
 from ...integers import ceil_div
 from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
 from ...language.convolution import Geometry
-from ...language.gluon_tile import PLAIN, accumulators, is_below, multiply_add, needs_a_gpu, span, wide
+from ...language.gluon_tile import CHUNK, PLAIN, Stages, accumulators, is_below, needs_a_gpu, span, sum_of_slices, wide
 from ...language.overlap import wait_for_earlier_kernels
 from ...language.renamed import barrier, copy_async
 from ...language.shared_walk import Shares, count_pieces, piece_of
@@ -36,7 +36,6 @@ TILES = (  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a th
     (128, 64, 32, 4, 2, 128),
     (64, 64, 32, 2, 2, 160),
 )
-CHUNK = 4  # floats of 16 bytes
 LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
 ROOMY = 255  # registers of a thread, where offsets have 64 bits, and on Blackwell, for which ptxas spills at 128
 
@@ -49,6 +48,22 @@ class Columns(NamedTuple):
     right: Any
     exists: Any
     offsets: Any
+
+
+class Tile(NamedTuple):
+    """A tile's rows, as offsets of grad_output's channels, and its Columns; how far the next slice's positions are, what the
+    ends of a row and of an image add, and where these are."""
+
+    input: Any
+    grad: Any
+    g: Any
+    rows: Any
+    columns: Any
+    step: Any
+    of_row: Any
+    of_image: Any
+    end_h: Any
+    end_w: Any
 
 
 @gluon.jit
@@ -79,26 +94,36 @@ def _copy(tile, ptr, rows, columns, inside, CHUNK: gl.constexpr):
 
 
 @gluon.jit
-def _copy_slice(grads, inputs, grad, input, rows, columns, at, g, CHUNK: gl.constexpr):
+def _copy_slice(grads, inputs, at: Positions, tile: Tile, CHUNK: gl.constexpr):
     """The slice of grad_output at positions `at`, and that of inputs."""
-    exists = (at.image < g.N)[:, None]
-    _copy(grads, grad.ptr, at.grad, rows, exists, CHUNK)
+    columns = tile.columns
+    exists = (at.image < tile.g.N)[:, None]
+    _copy(grads, tile.grad.ptr, at.grad, tile.rows, exists, CHUNK)
     inside = exists & columns.exists[None, :]
-    inside = inside & is_below(at.h[:, None] + columns.down[None, :], g.H)
-    inside = inside & is_below(at.w[:, None] + columns.right[None, :], g.W)
-    _copy(inputs, input.ptr, at.input, columns.offsets, inside, CHUNK)
+    inside = inside & is_below(at.h[:, None] + columns.down[None, :], tile.g.H)
+    inside = inside & is_below(at.w[:, None] + columns.right[None, :], tile.g.W)
+    _copy(inputs, tile.input.ptr, at.input, columns.offsets, inside, CHUNK)
+
+
+@gluon.jit
+def _next_slice(at: Positions, tile: Tile):
+    at = moved(at, tile.step, True)
+    at = moved(at, tile.of_row, at.w >= tile.end_w)
+    return moved(at, tile.of_image, at.h >= tile.end_h)
 
 
 @gluon.jit
 def _cuda_cores_kernel(
     input: Images, grad: Images, out: Filters, parts, g: Geometry, cut: Shares, most,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_L: gl.constexpr, STAGES: gl.constexpr, ACC: gl.constexpr,
-    LOAD: gl.constexpr, SHARED: gl.constexpr, CHUNK: gl.constexpr, WIDE: gl.constexpr,
+    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_L: gl.constexpr, stages: Stages, WIDE: gl.constexpr,
 ):  # fmt: skip
     """parts: (tiles left, most parts of a tile, BLOCK_M, BLOCK_N), or None if all tiles are whole."""
     wait_for_earlier_kernels()
-    grads = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_L, BLOCK_M], SHARED)
-    inputs = gl.allocate_shared_memory(gl.float32, [STAGES, BLOCK_L, BLOCK_N], SHARED)
+    CHUNK: gl.constexpr = stages.CHUNK
+    ACC: gl.constexpr = stages.ACC
+    LOAD: gl.constexpr = stages.LOAD
+    grads = gl.allocate_shared_memory(gl.float32, [stages.STAGES, BLOCK_L, BLOCK_M], stages.SHARED)
+    inputs = gl.allocate_shared_memory(gl.float32, [stages.STAGES, BLOCK_L, BLOCK_N], stages.SHARED)
     tiles_m = gl.cdiv(g.K, BLOCK_M)
     step, of_row, of_image = advance(input, grad, g, BLOCK_L, WIDE)
     end_h = g.P * g.step_h - g.padding_h
@@ -111,33 +136,10 @@ def _cuda_cores_kernel(
         col = number // tiles_m * BLOCK_N
         rows = channels_from(row, gl.arange(0, BLOCK_M, gl.SliceLayout(0, LOAD)), g.K, CHUNK)
         columns = _columns(col, input, g, BLOCK_N, CHUNK, gl.SliceLayout(0, LOAD), WIDE)
-        now = positions(first, input, grad, g, BLOCK_L, gl.SliceLayout(1, LOAD), WIDE)
+        at = positions(first, input, grad, g, BLOCK_L, gl.SliceLayout(1, LOAD), WIDE)
+        tile = Tile(input, grad, g, rows, columns, step, of_row, of_image, end_h, end_w)
         barrier()  # nobody reads the slices of the piece before any more
-        for s in gl.static_range(STAGES - 1):
-            if s < count:
-                _copy_slice(grads.index(s), inputs.index(s), grad, input, rows, columns, now, g, CHUNK)
-            async_copy.commit_group()  # of nothing where there is no slice, so that waits can count groups
-            now = moved(now, step, True)
-            now = moved(now, of_row, now.w >= end_w)
-            now = moved(now, of_image, now.h >= end_h)
-        image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
-        acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, ACC)
-        stage = 0  # holds the slice that is multiplied
-        free = STAGES - 1  # held the one before
-        for left in range(count, 0, -1):
-            async_copy.wait_group(STAGES - 2)  # this thread's part of the slice is there
-            barrier()  # everybody's is, and nobody reads the one before any more
-            now = Positions(image, h, w, of_input, of_grad)
-            if left >= STAGES:
-                _copy_slice(grads.index(free), inputs.index(free), grad, input, rows, columns, now, g, CHUNK)
-            async_copy.commit_group()
-            now = moved(now, step, True)
-            now = moved(now, of_row, now.w >= end_w)
-            now = moved(now, of_image, now.h >= end_h)
-            image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
-            acc = multiply_add(acc, grads.index(stage), inputs.index(stage))
-            free = stage
-            stage = gl.where(stage < STAGES - 1, stage + 1, 0)
+        acc = sum_of_slices(grads, inputs, count, at, _copy_slice, _next_slice, tile, stages)
         if parts is None:
             _store(acc, out, row, col, g, CHUNK, WIDE)
         else:
@@ -193,17 +195,11 @@ def launches(problem, config, input, grad_output, out):
     numbers, share = config.kwargs, cut_of(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
-    constants = {
-        "STAGES": config.num_stages,
-        "ACC": accumulators(config),
-        "LOAD": gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]),
-        "SHARED": PLAIN,
-        "CHUNK": CHUNK,
-        "WIDE": problem.wide,
-    }
+    layouts = accumulators(config), gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]), PLAIN
+    stages = Stages(*map(gl.constexpr, (config.num_stages, *layouts, CHUNK)))
     operands = Images.of(input), Images.of(grad_output), Filters.of(out), parts
     numbers = Geometry.of(problem), Shares.of(share), share.parts
-    yield TritonLaunch(_cuda_cores_kernel, (share.blocks,), config, *operands, *numbers, **constants)
+    yield TritonLaunch(_cuda_cores_kernel, (share.blocks,), config, *operands, *numbers, stages=stages, WIDE=problem.wide)
     yield from addition(problem, share, (block_m, block_n, CHUNK), parts, out)
 
 
