@@ -12,8 +12,7 @@
 //
 // A block walks tiles; those of the last, partial wave are shared to the slice, as by gemm's `stream_k`. Of a tile that several
 // blocks share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one
-// launch.
-// The producer is STAGES ahead, also in the next tile, while results are written.
+// launch. The producer is STAGES ahead, also in the next tile, while results are written.
 //
 // Tiles of the same positions and other filters are neighbours, and the next positions' follow: all taps of all blocks at work read
 // the same few rows of images, which L2 holds. A CLUSTER of two has neighbouring positions and the same filters, of which each
