@@ -43,14 +43,10 @@ def _configs(problem, target):
             yield from _in_runs(problem, config | {"BLOCKS": _blocks(config, target)})
 
 
-def _tiles(problem, config):
-    return problem.batch * tiles(problem, config["BM"], config["BN"])
-
-
 def _in_runs(problem, config):
     """The config with 2 WAVES where that is another cut than 1; with PARTS above MANY, as many for each tile as for the others,
     where there are two or more, and more or others than MANY."""
-    count, blocks = _tiles(problem, config), config["BLOCKS"]
+    count, blocks = problem.batch * tiles(problem, config["BM"], config["BN"]), config["BLOCKS"]
     for waves, parts in itertools.product((2, 1), (MANY, 128)):
         cuts_others = waves == 1 or streamed(count, blocks, 1) < streamed(count, blocks, 2)
         others = 2 * count <= blocks and (MANY * count < blocks or blocks % count)
@@ -58,10 +54,12 @@ def _in_runs(problem, config):
             yield config | {"WAVES": waves, "PARTS": parts}
 
 
-def cut(problem, config):
-    """(whole tiles, the others, the blocks that share these). Of PARTS above MANY each tile has the same number: its runs end
-    where those of its neighbours do, so that all are at the same k at a time, and find what they have in common in L2."""
-    count, slices, blocks = _tiles(problem, config), ceil_div(problem.k, DEPTH), config["BLOCKS"]
+def cut(problem, config, batch):
+    """(whole tiles of a batch, the others, the blocks that share these). Of PARTS above MANY each tile has the same number: its
+    runs end where those of its neighbours do, so that all are at the same k at a time, and find in L2 what they have in common.
+    """
+    count, slices = batch * tiles(problem, config["BM"], config["BN"]), ceil_div(problem.k, DEPTH)
+    blocks = config["BLOCKS"]
     left = streamed(count, blocks, config["WAVES"]) if slices else 0
     sharers = min(blocks, max(left, min(left * slices // _LEAST, left * config["PARTS"])))
     return count - left, left, sharers - (sharers % left if left and config["PARTS"] > MANY else 0)
@@ -79,7 +77,7 @@ def _launches(problem, config, a, b, c, bias, out):
     a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], True)
     b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], True)
     yield from copies_of_a + copies_of_b
-    whole, left, sharers = cut(problem, config)
+    whole, left, sharers = cut(problem, config, out.shape[0])
     consumers, parts, arrivals = config["BM"] // 64, None, None
     if left != sharers:  # a cut goes through a tile
         parts = partial_sums(2 * sharers, config["BM"] * config["BN"], out)
@@ -109,7 +107,7 @@ def _block_tile(config):
 
 def _work(problem, config, target):
     """A block cuts about one tile, whose parts the last of its blocks adds up: a part of each is read once."""
-    _, left, sharers = cut(problem, config)
+    _, left, sharers = cut(problem, config, problem.batch)
     tile, packs, slices = _block_tile(config), packed(problem, True), ceil_div(problem.k, DEPTH)
     kernel = main_kernel(problem, tile | ({"sharers": sharers} if left else {}), target, packs)
     if left and ceil_div(left * slices, sharers) % slices:  # a cut goes through a tile

@@ -95,13 +95,13 @@ def problem_of(m, n, k):
     ],
 )
 def test_cut(n, k, more, expected):
-    assert cut(problem_of(64, n, k), SMALL | {"BLOCKS": 132} | more) == expected
+    assert cut(problem_of(64, n, k), SMALL | {"BLOCKS": 132} | more, 1) == expected
 
 
 @pytest.mark.parametrize("tiles", range(2, 17))
 def test_parts_of_few_tiles_begin_together(tiles):
     """So that the blocks of neighbours are at the same k, and L2 has what they have in common."""
-    whole, left, sharers = cut(problem_of(64, 64 * tiles, 32 * 1000), SMALL | {"BLOCKS": 132, "PARTS": 128})
+    whole, left, sharers = cut(problem_of(64, 64 * tiles, 32 * 1000), SMALL | {"BLOCKS": 132, "PARTS": 128}, 1)
     assert (whole, left) == (0, tiles) and sharers % tiles == 0 and 132 - tiles < sharers <= 132
 
 
@@ -109,7 +109,7 @@ def test_parts_of_few_tiles_begin_together(tiles):
 def test_work_has_the_slices_of_the_busiest_block(tiles):
     target, problem = Target.named("h200"), problem_of(64, 64 * tiles, 2048)
     for config in DESIGN.configs(problem, target):
-        whole, left, sharers = cut(problem, config)
+        whole, left, sharers = cut(problem, config, 1)
         slices = -(-whole // config["BLOCKS"]) * 64 + (-(-left * 64 // sharers) if left else 0)
         assert DESIGN.work(problem, config, target)[0].flops == 2 * config["BM"] * config["BN"] * DEPTH * slices
 
@@ -122,5 +122,5 @@ def test_configs_are_different_cuts_that_fit():
         for config in DESIGN.configs(call.problem, target):
             (launch,) = DESIGN.launches(call.problem, config, *call.parts[0])
             assert launch.shared_bytes <= target.shared_per_block and max(launch.grid) <= config["BLOCKS"]
-            cuts.append((config["BM"], config["BN"], *cut(call.problem, config)))
+            cuts.append((config["BM"], config["BN"], *cut(call.problem, config, 1)))
         assert len(set(cuts)) == len(cuts) >= 8

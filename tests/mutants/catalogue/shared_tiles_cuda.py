@@ -105,6 +105,15 @@ MUTANTS = [
         ("the same cut twice", "waves == 1 or streamed(count", "True or streamed(count"),
     ),
     *of(
+        "cuda_reference/matmul/wgmma_planes.py",
+        "test_matmul_shapes and wgmma_planes",
+        (
+            "tiles of the whole batch in each of its parts",
+            "cut(problem, config, out.shape[0])",
+            "cut(problem, config, problem.batch)",
+        ),
+    ),
+    *of(
         "cuda_reference/conv2d/warp_specialized.py",
         "test_warp_specialized_cuda and pieces",
         ("as many pairs as blocks", 'config["BLOCKS"] // config["CLUSTER"]\n', 'config["BLOCKS"]\n'),
