@@ -24,12 +24,6 @@ struct Runs {
         return {first, block_of((tile + 1) * of_tile - 1), begin(first) < tile * of_tile};
     }
 
-    // The first piece of those below.
-    template <int CLUSTER> __device__ __forceinline__ Piece first(int whole_tiles, int of_tile) const {
-        const int block = blockIdx.x / CLUSTER;
-        return block < whole_tiles ? Piece{block, 0, of_tile} : shared(begin(block), begin(block + 1), whole_tiles, of_tile);
-    }
-
     // What the run from slice `at` to `end` has of the tile that it begins with.
     __device__ __forceinline__ Piece shared(int64_t at, int64_t end, int whole_tiles, int of_tile) const {
         const int first = int(at % of_tile);

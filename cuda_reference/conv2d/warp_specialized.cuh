@@ -10,9 +10,9 @@
 // T is float for tf32: boxes are of 32 channels, and maps round to tf32 on the way, as wgmma would ignore the low bits of what it
 // reads. Then it takes filters along the reduction only.
 //
-// A block walks tiles; those of the last, partial wave are shared to the slice, as by `stream_k`. Of a tile that several blocks
-// share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one launch.
-// The producer is STAGES ahead, also in the next tile, while results are written.
+// A block walks tiles; those of the last, partial wave are shared to the slice, as by gemm's `stream_k`. Of a tile that several
+// blocks share, each writes its sums to a workspace, and the last to arrive adds them up in order: the same bits every time, in one
+// launch. The producer is STAGES ahead, also in the next tile, while results are written.
 //
 // Tiles of the same positions and other filters are neighbours, and the next positions' follow: all taps of all blocks at work read
 // the same few rows of images, which L2 holds. A CLUSTER of two has neighbouring positions and the same filters, of which each
@@ -61,7 +61,7 @@ struct BlockOf {
     using Cluster = matmul::ClusterOf<1, CLUSTER>;
     using Threads = RegistersOf<CONSUMERS, BLOCKS * TILES * 4>;
     using Products = matmul::SliceProducts<Left, Right, float, BLOCKS, TILES, false>;
-    using Walk = matmul::SharedTiles<float, CONSUMERS, CLUSTER>;
+    using Walk = matmul::SharedTiles<CONSUMERS, CLUSTER>;
     using Results = ImageResults<T, CHANNELS_INSIDE>;
 };
 
@@ -115,7 +115,7 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
     const Geometry& g = args.g;
     const int chunks = ceil_div(g.C, Block::DEPTH);
     Ring<Block::STAGES> ring;
-    walk.template for_pieces<Cluster::SIZE>([&](const Piece& piece) {
+    walk.for_pieces([&](const Piece& piece) {
         const TileAt<Block> tile(g, piece.tile);
         const Position at(tile.position, g.P, g.Q);
         const ::Pixel pixel{at.image, at.p * g.step_h - g.padding_h, at.q * g.step_w - g.padding_w};
@@ -161,7 +161,7 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
     const int told = Cluster::told();
     const auto give_back = [&](int stage) { Cluster::give_back(memory.empty + stage, told); };
     Ring<Block::STAGES> ring;
-    walk.template for_pieces<Cluster::SIZE>([&](const Piece& piece) {
+    walk.for_pieces([&](const Piece& piece) {
         const TileAt<Block> tile(g, piece.tile);
         const int position = tile.position + down, filter = tile.filter + across;
         matmul::TileBias<float, typename Block::T, Block::COLUMNS> bias{memory.biases + consumer * Block::COLUMNS};

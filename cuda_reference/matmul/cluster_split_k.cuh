@@ -27,7 +27,6 @@ template <class Block> struct WithoutBoxes : Block {
 
 // A walk: the piece of a tile that is this block's of its cluster.
 template <class Sum, int BM, int BN, int CONSUMERS, int BLOCKS_OF_CLUSTER> struct SplitTiles {
-    static constexpr bool CUTS = false;
     using Number = Scalar<Sum>;
     static constexpr int PITCH = BN + 8;  // numbers from a row to the next: lanes of a warp write to all banks
     static constexpr int SPLITS = BLOCKS_OF_CLUSTER;

@@ -112,7 +112,6 @@ struct BlockOf {
 // What a block computes: every gridDim.x-th tile, whole, or a piece of each if K is split: those of all tiles' first `slices`, then
 // of the next ones. A cluster counts as one block. Producers and consumers walk alike.
 struct WholeTiles {
-    static constexpr bool CUTS = false;
     static constexpr int SPLITS = 1;  // blocks of a cluster with a piece each of the same tile
     int tiles, slices;  // of all splits; of a piece
 

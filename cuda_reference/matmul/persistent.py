@@ -21,8 +21,8 @@ from .pipelined import packed
 
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
-CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
-_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {{IN_TURN}}, {CASES}>"
+_CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
+_TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {{IN_TURN}}, {_CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
 

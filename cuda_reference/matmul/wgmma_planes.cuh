@@ -16,8 +16,14 @@
 // Which k a wgmma's 8 columns of A hold is free as long as B's rows hold the same. If A lies across K, a lane has k = 2 t and
 // 2 t + 1, not t and t + 4 (t = lane % 4): then the loads of a warp use each bank once, and B's planes have the even k first.
 //
-// The sums are those of `planes`: plane 0 times plane 0 over 32 products, then added by FADD; corrections apart. Blocks share
-// tiles to the slice, as in `stream_k`: a product of one tile and long K is read by all SMs, 128 bytes of each row at a time.
+// The sums are those of `planes`: plane 0 times plane 0 over 32 products, then added by FADD; corrections apart.
+//
+// Blocks share tiles to the slice, as in gemm's `stream_k`: a product of one tile and long K is read by all SMs, 128 bytes of each
+// row at a time. Adding up takes trips to L2, a part after the other, or in two rounds (add_splits.cuh). So a tile has at most
+// PARTS of them (wgmma_planes.py), but where there are so few tiles that all SMs should share them. Then each tile has the same
+// number of parts: runs that begin anywhere would be at different k at a time, and read operands that L2 does not hold once for
+// each tile.
+//
 // No Triton twin: Triton's fused_planes leaves to the compiler who splits what, and when.
 #pragma once
 #include "../common/index.cuh"
@@ -26,8 +32,8 @@
 #include "../common/shared.cuh"
 #include "../common/wgmma.cuh"
 #include "parts/plane_products.cuh"
+#include "parts/shared_tiles.cuh"
 #include "parts/tma_slices.cuh"
-#include "stream_k.cuh"
 
 namespace matmul {
 
@@ -187,14 +193,14 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
 
     const int tiles_m = ceil_div(M, BM), tiles_n = ceil_div(N, BN), tiles = tiles_m * tiles_n, slices = ceil_div(K, DEPTH);
     const Runs runs{int64_t(batches * tiles - whole_tiles) * slices, sharers};
-    const SharedTiles<float, CONSUMERS> walk{whole_tiles, slices, runs, parts, counters};
+    const SharedTiles<CONSUMERS> walk{whole_tiles, slices, runs, parts, counters};
     const int role = threadIdx.x / 128;  // a consumer, or the splitter, or the producer
     Ring<STAGES> ring;
     if (role == CONSUMERS + 1) {
         give_up_registers<Of::PRODUCER>();
         if (threadIdx.x % 128 >= 32 || !elect_lane()) return;
         wait_for_earlier_kernels();
-        walk.template for_pieces<1>([&](const Piece& piece) {
+        walk.for_pieces([&](const Piece& piece) {
             const TileIndex tile = rasterize(piece.tile % tiles, tiles_m, tiles_n, group);
             const int batch = piece.tile / tiles;
             const int a_batch = stride.a.batch == 0 ? 0 : batch, b_batch = stride.b.batch == 0 ? 0 : batch;
@@ -210,7 +216,7 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
         });
     } else if (role == CONSUMERS) {
         give_up_registers<Of::SPLITTER>();
-        walk.template for_pieces<1>([&](const Piece& piece) {
+        walk.for_pieces([&](const Piece& piece) {
 #pragma unroll 1
             for (int slice = 0; slice < piece.count; ++slice) {
                 mbarrier_wait(landed + ring.stage, ring.parity);
@@ -233,7 +239,7 @@ wgmma_planes(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ 
         const RowsOfA<A_K_MAJOR> rows{first_row + lane / 4};
         const uint64_t b_first = wgmma_descriptor(shared_address(b_slices), BLOCK_BYTES);
         const uint64_t low_first = wgmma_descriptor(shared_address(low_planes), BLOCK_BYTES);
-        walk.template for_pieces<1>([&](const Piece& piece) {
+        walk.for_pieces([&](const Piece& piece) {
             LaneSums<float> sum[1][1][TILES] = {}, corrections[1][1][TILES] = {};
             PlanesOfA<AT_ONCE> planes[SETS];
             const auto prepare = [&](int group) {

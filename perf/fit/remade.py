@@ -15,20 +15,16 @@ CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are mu
 # times count
 REMADE = {
     f"cuda_reference matmul.persistent: {ODD_ROWS}": _ROWS,
-    f"cuda_reference matmul.stream_k: {ODD_ROWS}": _ROWS,
     "cuda_reference matmul.cluster_split_k": _LOOP,
     "cuda_reference matmul.persistent: CONSUMERS 1": _LOOP,
     "cuda_reference matmul.persistent: BN 64": _LOOP,
-    "cuda_reference matmul.stream_k: CONSUMERS 1": _LOOP,
     "cuda_reference gemm.split_k": "2026-11-23T19:00",  # one kernel instead of two, in which the last block of a tile adds
     "cuda_reference gemm.stream_k": "2026-11-23T19:00",
     "tritonkernels gemm.split_k": "2026-11-23T19:00",
     **{f"cuda_reference matmul.{name} tf32": _BY_MMA for name in ("pipelined", "split_k")},
     **{f"cuda_reference matmul.{name}: {ODD_ROWS}": _BY_MMA for name in ("pipelined", "split_k")},
-    "cuda_reference matmul.stream_k": "2026-11-25T10:40",  # as many parts of each of few tiles
     **{
-        f"cuda_reference matmul.{name}: {of_class}": _EPILOGUE
-        for name in ("persistent", "stream_k")
+        f"cuda_reference matmul.persistent: {of_class}": _EPILOGUE
         for of_class in ("bias True", "activation relu", "activation gelu", "activation silu")
     },
     "cuda_reference matmul.fused_planes": "2026-11-25T11:30",  # splits in half of the instructions

@@ -11,7 +11,7 @@ from tests.harness import bits, channels_last, moved, offset_by_one, prepare, ra
 from tritonkernels import backend
 
 # The designs whose results several blocks add up, in memory that calls share: those of `make test`.
-OF_MATMUL = ("split_k", "stream_k", "planes", "fused_planes", "cuda_cores", "dmma")
+OF_MATMUL = ("split_k", "planes", "fused_planes", "cuda_cores", "dmma")
 COMBINING = (*OF_MATMUL, "split_n", "transposed", "implicit_gemm", "channel_sums")
 
 

@@ -84,10 +84,6 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         [ARRIVAL],
     ),
     (
-        "matmul/stream_k.cuh",
-        "matmul::stream_k<__half, __half, float, 64, 128, 1, 8, 1, 1, true, true, false, matmul::NO_SCALES, true, true>",
-    ): ("6matmul8stream_k", [BARRIERS, ARRIVAL, BOXES]),
-    (
         "matmul/cluster_split_k.cuh",
         "matmul::cluster_split_k<__half, __half, float, 64, 64, 1, 8, 4, true, true, false, matmul::NO_SCALES, true>",
     ): ("cluster_split_k", [BARRIERS, EXCHANGE]),
@@ -209,7 +205,7 @@ def test_fences_of_lessons(header):
 def test_every_kernel_that_needs_a_fence_is_in_the_table():
     wants = re.compile(
         r"\b(?:last_to_arrive|add_(?:splits|parts)<(?:Own::)?THREADS[^>]*>|walk_behind|cluster_exchange|tma_store|tma_store_fence|mbarrier_init)\("
-        r"|using Walk = (?:\w+::)?SharedTiles<"
+        r"|SharedTiles<"
     )
     files = {path for path in CUDA.glob("**/*.cuh") if wants.search(path.read_text())}
     parts = ("slices", "products", "sums_of_others", "out_boxes", "swapped", "block_memory", "boxed_result")

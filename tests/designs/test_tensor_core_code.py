@@ -116,7 +116,7 @@ def test_each_type_has_its_instruction(architecture):
 @thorough
 @pytest.mark.parametrize(
     "which, designs",
-    [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined"]), ("first", ["split_k", "stream_k"])],
+    [("all", ["persistent", "warp_specialized"]), ("first", ["pipelined"]), ("first", ["split_k"])],
 )
 def test_no_product_on_hopper_waits_for_the_one_before(which, designs):
     """All products of a slice are between one WARPGROUP.ARRIVE and one wait; serialised ones have both for each product."""
@@ -131,7 +131,7 @@ def test_sums_of_fp8_leave_the_tensor_cores_of_hopper_after_a_slice():
     """There they have few bits. So after numerics.FP8_SLICE products they are added in fp32, by Triton or by the design, whose
     next product then begins at 0; unless the caller asks for fast ones."""
     found = machine_code(COMPILE_FP8)
-    designs = {"pipelined", "persistent", "warp_specialized", "split_k", "stream_k"}
+    designs = {"pipelined", "persistent", "warp_specialized", "split_k"}
     assert {design for design, accumulate, _ in found if accumulate is None} == designs
     for design, accumulate, products in found:
         limits, begin_anew = set(), set()
@@ -145,10 +145,10 @@ def test_sums_of_fp8_leave_the_tensor_cores_of_hopper_after_a_slice():
 @thorough
 def test_the_portable_designs_are_matrix_instructions_on_amd_too():
     every = " ".join(["fp8", *PRODUCTS_OF_AMD])
-    found = machine_code(COMPILE_FOR_AMD, f"pipelined {every}", "split_k fp16 int8", "stream_k bf16", "planes fp16x3")
+    found = machine_code(COMPILE_FOR_AMD, f"pipelined {every}", "split_k fp16 int8", "planes fp16x3")
     assert {row[1] for row in found} == set(PRODUCTS_OF_AMD), "gfx942 has another fp8 format: refused"
     multiplied = [(design, precision) for design, precision, products, _, _ in found if products]
-    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 3, "one kernel of each call computes products"
+    assert len(multiplied) == len(set(multiplied)) == len(PRODUCTS_OF_AMD) + 2, "one kernel of each call computes products"
     for design, precision, products, scratch, shared in found:
         assert products in ([], [PRODUCTS_OF_AMD[precision]]), (design, precision)
         assert scratch == 0 and shared <= 65536, (design, precision)

@@ -97,7 +97,7 @@ def test_gemv_down_columns(package, dtype):
     same_product(out[:, None], a, x[:, None])
 
 
-OF_MATMUL = (None, "pipelined", "persistent", "split_k", "stream_k")
+OF_MATMUL = (None, "pipelined", "persistent", "split_k")
 
 
 @pytest.mark.parametrize(

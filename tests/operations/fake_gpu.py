@@ -166,7 +166,7 @@ def changes():
     for design in ("naive", "double_buffered", "split_k", "stream_k"):
         yield design, "gemm", (tensor(96, 128), tensor(128, 160)), {"design": design}
     yield "c", "gemm", (tensor(96, 64), tensor(64, 32), tensor(32)), {"beta": 0.5}
-    for design in ("pipelined", "persistent", "warp_specialized", "split_k", "stream_k"):
+    for design in ("pipelined", "persistent", "warp_specialized", "split_k"):
         yield design, "matmul", (tensor(96, 128, dtype=half), tensor(128, 160, dtype=half)), {"design": design}
     for b in (tensor(128, 160), tensor(160, 128).t(), tensor(160, 128, shift=1).t()):
         yield f"cuda_cores {b.stride()} {b.storage_offset()}", "matmul", (tensor(96, 128), b), {"design": "cuda_cores"}

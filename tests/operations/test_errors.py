@@ -310,7 +310,7 @@ WHAT_TO_DO = {  # id: (a call, the end of its error)
     "a target misspelt": (lambda: tritonkernels.explain("gemm", A, B, target="h2000"), "did you mean 'h200'?"),
     "a refusal of one design": (
         lambda: tritonkernels.explain("gemm", A.double(), B.double(), design="split_k"),
-        "or matmul.split_k or matmul.stream_k, or none: then the fastest of them is chosen.",
+        "matmul.pipelined or matmul.split_k, or none: then the fastest of them is chosen.",
     ),
     "a refusal of all": (
         lambda: cuda_reference.explain("matmul", A.to(torch.float8_e5m2), B.to(torch.float8_e5m2), target="a100"),

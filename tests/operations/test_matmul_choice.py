@@ -28,7 +28,7 @@ def square(size, dtype=torch.float16, **options):
     [
         (square(8192), ("persistent", "warp_specialized")),
         (square(8192, torch.float32, precision="tf32"), ("persistent", "warp_specialized")),
-        (product(256, 256, 65536), ("split_k", "stream_k", "persistent", "warp_specialized")),
+        (product(256, 256, 65536), ("split_k", "persistent", "warp_specialized")),
         (product(4096, 1, 1024), ("gemv.vectorized", "gemv.rows_per_warp", "gemv.block_per_row")),
     ],
     ids=str,
@@ -72,7 +72,7 @@ def test_a_second_kernel_adds_the_sums_of_many_splits():
     assert counts == [1, 2]
 
 
-@pytest.mark.parametrize("design", ["pipelined", "persistent", "split_k", "stream_k"])
+@pytest.mark.parametrize("design", ["pipelined", "persistent", "split_k"])
 def test_an_fp8_slice_is_no_longer_than_the_bound_says(design):
     from tritonkernels.numerics import FP8_SLICE
 

@@ -23,7 +23,6 @@ PRECISIONS = {  # that designs of matmul do not have
         "pipelined": {"ieee", "fp8"} | PLANES | BITS,
         "persistent": {"ieee", "fp64"} | PLANES | BITS,
         "split_k": {"ieee", "fp8"} | PLANES | BITS,
-        "stream_k": {"ieee", "fp64"} | PLANES | BITS,
         "cluster_split_k": {"ieee", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
@@ -35,7 +34,6 @@ PRECISIONS = {  # that designs of matmul do not have
         "persistent": {"ieee", "fp64", "uint8"} | PLANES | BITS,
         "warp_specialized": {"fp16", "ieee", "fp64", "int8", "uint8"} | PLANES | BITS,  # fp16 with sums in fp16
         "split_k": PLANES,
-        "stream_k": PLANES,
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
         "cuda_cores": ALL - PLANES - {"ieee", "tf32"},

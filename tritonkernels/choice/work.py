@@ -180,10 +180,11 @@ def sharers_of(tiles, slices, programs):
     return tiles * -(-slices // -(-slices // (programs // tiles)))
 
 
-def stream_addition(problem, tiles, programs, block, threads, batch=1, blocks=None):
-    """The same after `programs` that share `tiles`: each cuts one at most, the tiles share the parts."""
+def stream_addition(problem, tiles, programs, block, threads):
+    """The same after `programs` that share `tiles`, a block for each of these: a program cuts one at most, the tiles share the
+    parts."""
     cut, parts = min(1, programs / max(1, tiles)), 1 + -(-programs // max(1, min(tiles, programs)))
-    kernel = addition(problem, parts, block, threads, batch, blocks)
+    kernel = addition(problem, parts, block, threads, blocks=tiles)
     written = min(kernel.dram, kernel.blocks * block * problem.out_dtype.itemsize)
     fetched, dram = cut * kernel.fetched, cut * written
     return Work(kernel.blocks, threads, 0.0, kernel.unit, fetched, dram, 1 + parts)

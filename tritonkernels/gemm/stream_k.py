@@ -106,11 +106,11 @@ def configs(problem, target):
     return blocked_configs(problem, target, num_stages=(3, 2), PROGRAMS=target.sms or 5)
 
 
-def cut(tiles, k, tile, waves, dtype, device):
+def cut(tiles, k, tile, device):
     """(programs, how many of the tiles they share to the slice, the Pieces that they get). Where tiles have equally many parts,
     the last one may have slices past K."""
     programs, slices_per_tile = tile["PROGRAMS"], max(1, ceil_div(k, tile["BLOCK_K"]))
-    shared = streamed(tiles, programs, waves)
+    shared = streamed(tiles, programs, WAVES)
     slices_per_program = ceil_div(shared * slices_per_tile, programs)
     if 0 < MANY * shared < programs:
         slices_per_program = ceil_div(slices_per_tile, sharers_of(shared, slices_per_tile, programs) // shared)
@@ -118,13 +118,13 @@ def cut(tiles, k, tile, waves, dtype, device):
     if shared == tiles:  # fewer programs take equally long
         programs = ceil_div(shared * slices_per_tile, slices_per_program)
     shape = (programs if shared else 0, 2, tile["BLOCK_M"], tile["BLOCK_N"])
-    parts = torch.empty(shape, dtype=dtype, device=device)
+    parts = torch.empty(shape, dtype=torch.float32, device=device)
     return programs, shared, Pieces(parts, tiles - shared, slices_per_tile, slices_per_program)
 
 
 def launches(problem, config, a, b, c, out):
     tiles = count_tiles(problem, config.kwargs)
-    programs, shared, pieces = cut(tiles, problem.k, config.kwargs, WAVES, torch.float32, out.device)
+    programs, shared, pieces = cut(tiles, problem.k, config.kwargs, out.device)
     yield TritonLaunch(_stream_kernel, (programs,), config, *blas(problem, a, b, c, out), pieces, WIDE=problem.wide)
     if pieces.slices_per_program % pieces.slices_per_tile:  # a cut goes through a tile
         operands = pieces, Matrix.of(c), Matrix.of(out), problem.m, problem.n, problem.alpha, problem.beta

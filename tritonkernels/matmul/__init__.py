@@ -111,11 +111,6 @@ LADDER = (
         why="Triton has no distributed shared memory.",
     ),
     Rung(
-        "stream_k",
-        "a fixed number of programs share the last waves evenly, to the slice; cut tiles are added up in a fixed order",
-        "beyond the tensor-core write-up: gemm's stream_k",
-    ),
-    Rung(
         "planes",
         "FP32 operands split once into fp16, bf16 or tf32 planes, whose products tensor cores add up to FP32 accuracy",
         "beyond the tensor-core write-up: FP32 on tensor cores",

@@ -48,7 +48,6 @@ template <class Block> struct BlockMemory {
     Number* const biases = reinterpret_cast<Number*>(boxes + CONSUMERS * BOXES_BYTES);
     uint64_t* const full = reinterpret_cast<uint64_t*>(biases + CONSUMERS * BIASES);
     uint64_t *const empty = full + STAGES, *const turns = empty + STAGES;  // a turn's for each consumer
-    uint64_t* const more = turns + Block::TURNS;                           // what a walk needs
 
     // By one thread. Of a stage `full` says that its slices have landed, `empty` that all their consumers have read them; `turns`
     // that the consumer before has started all products of its tile.

@@ -26,7 +26,7 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
     constexpr bool SWAPPED = Block::SWAPPED, SCALED = Block::SCALED, OUT_BOXES = Block::OUT_BOXES;
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
     constexpr bool IN_TURN = Block::IN_TURN;
-    static_assert(!IN_TURN || (!Walk::CUTS && Walk::SPLITS == 1), "what consumers of other blocks add up is a part of the tile");
+    static_assert(!IN_TURN || Walk::SPLITS == 1, "what consumers of other blocks add up is a part of the tile");
     const int part = IN_TURN || Block::CONSUMERS == 1 ? 0 : own_warpgroup();
     const int first_row = SWAPPED ? 0 : part * (BM / Block::SHARING), first_col = SWAPPED ? part * 64 : 0;
     const uint64_t of_a = wgmma_descriptor(shared_address(memory.a_slices + first_row * SLICE), BLOCK_BYTES);
@@ -65,8 +65,6 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
         });
 
         const FirstResult at{tile.m * BM + first_row, tile.n * BN + first_col, batch};
-        if constexpr (Walk::CUTS)
-            if (!walk.add_others(sum, piece, M - at.row, reinterpret_cast<bool*>(memory.more))) return;
         if constexpr (!SCALED) load_scales();  // no earlier than addends, which want registers of their own
         scales.apply(sum);
         if constexpr (Walk::SPLITS > 1) {

@@ -6,37 +6,26 @@
 
 namespace matmul {
 
-template <class Sum> __device__ __forceinline__ void narrow(const Scalar<Sum>* total, LaneSums<Sum>& sum) {
-    if constexpr (std::is_same_v<Sum, __half>) {  // parts are added up in fp32, their sum is rounded once
-        sum.x[0] = __floats2half2_rn(total[0], total[1]);
-        sum.x[1] = __floats2half2_rn(total[2], total[3]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sum.x[i] = Sum(total[i]);
-    }
-}
-
 // Whether this warpgroup, which has part `own` of a tile's parts first to last, now has the sums of all. `rows` of its rows are in
 // the result: for few of them most warps have nothing to exchange. slot_of(part) is its place in `parts`, of the sums of 128
 // threads; counter_of(part) counts arrivals for the group that begins with the part, or for the tile if that is -1; the
 // warpgroups have a flag each in `last`.
-template <class Sum, int BLOCKS, int TILES, class SlotOf, class CounterOf>
-__device__ __forceinline__ bool add_sums_of_others(LaneSums<Sum> (&sum)[BLOCKS][1][TILES], int rows, int own, int first,
-                                                   int last_part, Scalar<Sum>* parts, const SlotOf& slot_of,
+template <int BLOCKS, int TILES, class SlotOf, class CounterOf>
+__device__ __forceinline__ bool add_sums_of_others(LaneSums<float> (&sum)[BLOCKS][1][TILES], int rows, int own, int first,
+                                                   int last_part, float* parts, const SlotOf& slot_of,
                                                    const CounterOf& counter_of, bool* last) {
-    using Number = Scalar<Sum>;
-    using Own = Parts<Number, TILES * 4, 128>;
+    using Own = Parts<float, TILES * 4, 128>;
     const int row = threadIdx.x % 128 / 32 * 16;
     const auto part_of = [&](int part, int m) {
         return reinterpret_cast<typename Own::Word*>(parts + (slot_of(part) * BLOCKS + m) * (TILES * 4 * 128)) + threadIdx.x % 128;
     };
-    Number numbers[TILES * 4];
+    float numbers[TILES * 4];
 #pragma unroll
     for (int m = 0; m < BLOCKS; ++m) {
         wgmma_results(sum[m][0]);
         if (m * 64 + row >= rows) continue;
 #pragma unroll
-        for (int i = 0; i < TILES * 4; ++i) numbers[i] = widen(sum[m][0][i / 4].at(i % 4));
+        for (int i = 0; i < TILES * 4; ++i) numbers[i] = sum[m][0][i / 4].x[i % 4];
         Own::store(numbers, part_of(own, m));
     }
     const auto arrive = [&](int group, int count) {
@@ -55,7 +44,7 @@ __device__ __forceinline__ bool add_sums_of_others(LaneSums<Sum> (&sum)[BLOCKS][
         const int until = m * 64 + row < rows ? last_part : -1;
         Own::add(numbers, first, until, step, [&](int part) { return part_of(part, m); });
 #pragma unroll
-        for (int n = 0; n < TILES; ++n) narrow(&numbers[n * 4], sum[m][0][n]);
+        for (int i = 0; i < TILES * 4; ++i) sum[m][0][i / 4].x[i % 4] = numbers[i];
     }
     return true;
 }

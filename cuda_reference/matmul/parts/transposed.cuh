@@ -117,10 +117,6 @@ __device__ __forceinline__ void consume_transposed(const typename Block::Args& a
         if constexpr (!Block::SCALED) result.load_bias(args.bias, args.stride.bias, col, args.N);
         LaneSums<float> sum[1][1][BM / 8] = {};
         own.multiply(sum, piece.count, ring, memory.full, give_back);
-        if constexpr (Walk::CUTS) {
-            auto& in_blocks = reinterpret_cast<LaneSums<float>(&)[BM / BN][1][BN / 8]>(sum);  // as many at once as elsewhere
-            if (!walk.add_others(in_blocks, piece, BM, reinterpret_cast<bool*>(memory.more))) return;
-        }
         const auto epilogue = args.template epilogue<float, Block::SCALED>(args.alpha, batch);
         result.template store<Block::SCALED, Block::OUT_BOXES>(sum, epilogue, row, col, batch, args.M, args.N);
     });

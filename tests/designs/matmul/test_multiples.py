@@ -10,7 +10,7 @@ from tests.harness import DEVICES, available_on, prepare, random
 from tritonkernels.language.tiles import multiple_of
 from tritonkernels.launch import LIBRARY
 
-DESIGNS = ("pipelined", "split_k", "stream_k", "persistent")
+DESIGNS = ("pipelined", "split_k", "persistent")
 
 # Prints [design, precision, sizes, opcodes and their counts] of the kernels of designs for an H200.
 COMPILE = """

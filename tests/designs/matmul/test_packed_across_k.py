@@ -9,7 +9,7 @@ from tests.harness import DEVICES, assert_poisoned_outside, available_on, poison
 from tritonkernels.target import Target
 
 LIBRARY, H200 = tritonkernels.launch.LIBRARY, Target.named("h200")
-DESIGNS = ("pipelined", "split_k", "stream_k")
+DESIGNS = ("pipelined", "split_k")
 
 
 def configs(name, problem, target=H200):

@@ -1,11 +1,11 @@
-"""Results of persistent and stream_k whose rows TMA cannot write: by way of shared memory, in words of 8, 4 or 2 bytes."""
+"""Results of persistent whose rows TMA cannot write: by way of shared memory, in words of 8, 4 or 2 bytes."""
 
 import pytest
 import torch
 
 import cuda_reference
 from cuda_reference.launch import LIBRARY
-from cuda_reference.matmul import persistent, stream_k
+from cuda_reference.matmul import persistent
 from cuda_reference.trace import trace
 from tests.harness import prepare, random, run_checked, short, transposed
 from tritonkernels.target import Target
@@ -15,8 +15,8 @@ IN_TURN = {"BM": 128, "BN": 192, "IN_TURN": True}
 DTYPES = {"fp16": (torch.float16, None), "bf16": (torch.bfloat16, None), "float32": (torch.float16, torch.float32)}
 
 
-def config_of(call, tile, design=persistent.DESIGN):
-    return next(c for c in design.configs(call.problem, Target.named("simt")) if tile.items() <= c.items())
+def config_of(call, tile):
+    return next(c for c in persistent.DESIGN.configs(call.problem, Target.named("simt")) if tile.items() <= c.items())
 
 
 @short(lambda tile, columns, dtype: dtype == "fp16" or (tile, columns) == (ALONE, 78))
@@ -56,10 +56,3 @@ def test_words_as_long_as_the_alignment_allows(first, pitch, word):
     assert traced.races == ()
     written = [access for access in traced.accesses if (access.kind, access.space) == ("write", "global")]
     assert max(access.width for access in written) == word
-
-
-def test_tiles_that_are_shared():
-    a, b = random(200, 640, dtype=torch.float16), transposed(random(640, 201, dtype=torch.float16))
-    call = prepare("matmul", a, b)
-    config = config_of(call, {"BM": 128, "BN": 128}, stream_k.DESIGN)
-    run_checked(LIBRARY, "matmul", "stream_k", a, b, config=config)

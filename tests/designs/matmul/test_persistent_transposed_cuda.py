@@ -8,7 +8,7 @@ import torch
 
 import cuda_reference
 from cuda_reference.launch import config_of
-from cuda_reference.matmul import cluster_split_k, stream_k
+from cuda_reference.matmul import cluster_split_k
 from cuda_reference.matmul.persistent import DESIGN
 from perf.offline import sass
 from tests import nvcc
@@ -30,7 +30,6 @@ TILES = {
     "pair of A": SMALL | {"BM": 256, "BN": 128, "CONSUMERS": 2, "CLUSTER": 2, "BLOCKS": 4},
 }
 WIDE = SMALL | {"BM": 128, "BN": 256, "CONSUMERS": 2}  # 128 columns for each consumer
-CUT = {tile: tile | {"WAVES": 1, "PARTS": 8} for tile in TILES.values()}  # for stream_k
 on_devices = pytest.mark.parametrize("device", DEVICES)
 some_tiles = short(lambda device, tile: device == "cpu" and tile in ("small", "high", "pair of B"))
 
@@ -48,7 +47,7 @@ def computed(config, a, b, **options):
 
 def takes_one_across_k(launch):
     """{A_BY_K}, {B_BY_K}, {PROMOTES} of the template."""
-    return launch.name in ("persistent", "stream_k") and ", true, false, false, matmul::" in launch.expression
+    return launch.name == "persistent" and ", true, false, false, matmul::" in launch.expression
 
 
 def launches(config, a, b, design=DESIGN, **options):
@@ -82,8 +81,6 @@ def test_what_is_copied():
         align, launch = launches(SMALL, a, unaligned)
         assert align.arguments[0].shape == (1, 64, unaligned.shape[1]) and not takes_one_across_k(launch)
     assert names(WIDE, a, b) == ["align", "persistent"]
-    (launch,) = launches(CUT[SMALL], a, b, design=stream_k.DESIGN)
-    assert takes_one_across_k(launch)
     assert names(SMALL | {"SPLIT_K": 2}, a, b, design=cluster_split_k.DESIGN) == ["align", "cluster_split_k"]
 
 
@@ -197,19 +194,6 @@ def test_batches(device):
     assert not cuda_reference.matmul(a * torch.nan, b, alpha=0, precision="tf32", design="persistent").any()
 
 
-@short(lambda device, tile, k: device == "cpu" and tile in ("small", "high", "pair of A"))
-@pytest.mark.parametrize("tile", TILES)
-@pytest.mark.parametrize("k", [0, 36, 200, 900])
-@on_devices
-def test_tiles_cut_to_the_slice(device, k, tile):
-    """By stream_k, in which several blocks add up their sums of a tile: all of them, at columns of each consumer."""
-    with_wgmma(device)
-    a, b, c = (integers(*shape, device=device) for shape in ((2, 200, k), (2, k, 196), (2, 200, 196)))
-    launch, result = exact.computed(stream_k.DESIGN, CUT[TILES[tile]], a, b, c=c, beta=0.5, precision="tf32")
-    assert torch.equal(result.double(), a.double() @ b.double() + c.double() / 2)
-    assert takes_one_across_k(launch) == (k > 0)
-
-
 @short(lambda tile, order: order in ("1", "2") and tile in ("small", "pair of B"))
 @pytest.mark.parametrize("order", ["1", "2", "3"])
 @pytest.mark.parametrize("tile", TILES)
@@ -274,9 +258,6 @@ CODE = {
     "pair of A": (TILES["pair of A"], {}, 256),
     "two": (TILES["two"], {}, 128),
     "long": (LONG, {}, 128),
-    "high, cut": (CUT[TILES["high"]], {}, 256),
-    "high, cut, gelu": (CUT[TILES["high"]], {"activation": "gelu"}, 256),
-    "two, cut": (CUT[TILES["two"]], {}, 128),
 }
 
 
@@ -287,8 +268,7 @@ def test_machine_code(kind):
     """Each half of a slice is one group of wgmmas that read their own registers, loaded 8 bytes at a time; no spills."""
     config, options, columns = CODE[kind]
     a = torch.empty(4096, 4096, device="meta")
-    design = stream_k.DESIGN if config in CUT.values() else DESIGN
-    (launch,) = launches(config | {"BLOCKS": 132}, a, a, design=design, **options)
+    (launch,) = launches(config | {"BLOCKS": 132}, a, a, **options)
     code = code_of(launch)
     loop = code.hot_loop()
     products = [text for _, text in code.hot_instructions() if text.startswith("HGMMA")]
@@ -300,9 +280,9 @@ def test_machine_code(kind):
     )
     assert sass.count(loop, ("WARPGROUP.ARRIVE",)) == sass.count(loop, ("WARPGROUP.DEPBAR",)) == 2
     assert sass.count(loop, ("LDS.64",)) == sass.count(loop, sass.SHARED) == 8
-    assert code.stack_bytes <= (0 if design is DESIGN else 16) and sass.count(loop, sass.LOCAL) == 0
+    assert code.stack_bytes == 0 and sass.count(loop, sass.LOCAL) == 0
     assert loop.total() <= 110, f"{loop.total()} instructions: {loop}"
-    assert options or design is not DESIGN or len(code.instructions) <= 1500, "no addends and activations"
+    assert options or len(code.instructions) <= 1500, "no addends and activations"
     opcodes = [text.split()[0] for _, text in code.instructions]
     boxes = 1 if options else config["BM"] // 32
     assert sum(opcode.startswith("UTMASTG.3D") for opcode in opcodes) == 2 * boxes

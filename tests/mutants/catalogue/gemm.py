@@ -129,15 +129,36 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/gemm/stream_k.py",
-        "tritonkernels and gemm and stream_k",
+        "test_gemm_stream_k",
         ("parts in one place", "2 * program + (first == 0).to(tl.int32)", "2 * program"),
         ("first part forgotten", "acc = tl.load(place + BLOCK_M * BLOCK_N + within)", "acc = tl.load(place + within) * 0"),
         ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
         ("cut tiles not added up", "    if first < last:", "    if first + 1 < last:"),
+        (
+            "the line's tiles stored as the first ones",
+            "rows_and_cols(pieces.whole_tiles + tile, N",
+            "rows_and_cols(tile, N",
+        ),
+        ("last whole tile skipped", "while (whole < pieces.whole_tiles)", "while (whole < pieces.whole_tiles - 1)"),
+        (
+            "parts added in another order",
+            "        acc = tl.load(place + BLOCK_M * BLOCK_N + within)\n        for _ in range(first, last):",
+            "        acc = tl.load(place + BLOCK_M * BLOCK_N + within)\n"
+            "        for part in range(first + 2, last + 1):\n"
+            "            acc += tl.load(place + (part - first) * (2 * BLOCK_M * BLOCK_N) + within)\n"
+            "        for _ in range(first, first + 1):",
+        ),
+        ("the first tiles once more", "tile = pieces.whole_tiles + (at //", "tile = (at //"),
+        ("some tiles left out", "whole + tl.num_programs(0), at", "whole + tl.num_programs(0) + 1, at"),
+        (
+            "pieces as if all tiles were shared",
+            "ceil_div(shared * slices_per_tile, programs)\n    if",
+            "ceil_div(tiles * slices_per_tile, programs)\n    if",
+        ),
     ),
     *of(
         "tritonkernels/gemm/stream_k.py",
-        "many_parts or begin_together",
+        "test_gemm_stream_k and (many_parts or begin_together)",
         ("parts of few tiles begin anywhere", "if 0 < MANY * shared < programs:", "if False:"),
         ("parts that drift apart", "ceil_div(slices_per_tile, slices_per_program) * slices_per_program", "slices_per_tile"),
         ("a part too long", "sharers_of(shared, slices_per_tile, programs) // shared)", "1 + programs // shared)"),

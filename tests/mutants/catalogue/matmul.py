@@ -344,37 +344,6 @@ MUTANTS = [
         ("the last split beyond K", "max(first, min(first + splits.k_per_split, K))", "first + splits.k_per_split"),
     ),
     *of(
-        "tritonkernels/matmul/stream_k.py",
-        "stream_k and matmul",
-        ("first part forgotten", "acc = tl.load(place + BLOCK_M * BLOCK_N + within)", "acc = tl.load(place + within) * 0"),
-        ("last part forgotten", "for _ in range(first, last):", "for _ in range(first, last - 1):"),
-        (
-            "the line's tiles stored as the first ones",
-            "tile_corner(pieces.whole_tiles + tile, sizes",
-            "tile_corner(tile, sizes",
-        ),
-        ("last whole tile skipped", "while (whole < pieces.whole_tiles)", "while (whole < pieces.whole_tiles - 1)"),
-        (
-            "parts added in another order",
-            "        acc = tl.load(place + BLOCK_M * BLOCK_N + within)\n        for _ in range(first, last):",
-            "        acc = tl.load(place + BLOCK_M * BLOCK_N + within)\n"
-            "        for part in range(first + 2, last + 1):\n"
-            "            acc += tl.load(place + (part - first) * (2 * BLOCK_M * BLOCK_N) + within)\n"
-            "        for _ in range(first, first + 1):",
-        ),
-    ),
-    *of(
-        "tritonkernels/gemm/stream_k.py",
-        "stream_k and matmul",
-        ("the first tiles once more", "tile = pieces.whole_tiles + (at //", "tile = (at //"),
-        ("some tiles left out", "whole + tl.num_programs(0), at", "whole + tl.num_programs(0) + 1, at"),
-        (
-            "pieces as if all tiles were shared",
-            "ceil_div(shared * slices_per_tile, programs)\n    if",
-            "ceil_div(tiles * slices_per_tile, programs)\n    if",
-        ),
-    ),
-    *of(
         "tritonkernels/matmul/parts/epilogue.py",
         "test_fp8 and tritonkernels and (every_form or before_what)",
         ("scales of the first matrix", "batch * scale_a.batch", "batch * 0"),

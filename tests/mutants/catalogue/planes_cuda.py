@@ -177,11 +177,6 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/wgmma_planes.py",
         "wgmma_planes",
-        (
-            "counters of one consumer",
-            'shared_tiles(problem, config, config["BM"] // 64, out)',
-            "shared_tiles(problem, config, 1, out)",
-        ),
         ("every precision", 'if problem.precision != "tf32x3":', "if False:"),
         ("every GPU", "if target.is_gpu and target.arch != 90:", "if False:"),
     ),

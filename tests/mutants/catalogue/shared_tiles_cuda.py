@@ -1,26 +1,25 @@
-"""Broken CUDA kernels: matmul's designs of TMA and wgmma whose blocks share tiles, stream_k and cluster_split_k."""
+"""Broken CUDA kernels of TMA and wgmma whose blocks share tiles: wgmma_planes, conv2d's warp_specialized, cluster_split_k."""
 
 from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
         "cuda_reference/common/runs.cuh",
-        "cuda and stream_k_cuda and (edges or few_rows or order or matrix_of_a_batch or half_sums)",
+        "test_shared_tiles_cuda",
         ("a block's whole tiles are its first one only", "whole += gridDim.x / CLUSTER;", "whole += whole_tiles;"),
         ("every piece begins its tile", "const int first = int(at % of_tile);", "const int first = 0;"),
         ("a piece as long as the rest of the run", "int(min(int64_t(of_tile - first), end - at))", "int(end - at)"),
         ("one place for a run's beginning and end", "2 * block + (block == first && first_ends)", "2 * block"),
-        ("every block begins with a whole tile", "block < whole_tiles ? Piece", "true ? Piece"),
     ),
     *of(
         "cuda_reference/common/runs.cuh",
-        "cuda and stream_k_cuda and pairs",
+        "test_warp_specialized_cuda and pieces",
         ("every block of a pair walks alone", "const int own = blockIdx.x / CLUSTER;", "const int own = blockIdx.x;"),
         ("pairs pass over every second tile", "whole += gridDim.x / CLUSTER;", "whole += gridDim.x;"),
     ),
     *of(
         "cuda_reference/matmul/parts/shared_tiles.cuh",
-        "cuda and stream_k_cuda and (edges or few_rows or order or groups or matrix_of_a_batch or half_sums)",
+        "test_shared_tiles_cuda or wgmma_planes_cuda and order_of_k",
         ("a piece taken for a whole tile", "if (piece.count == slices) return true;", "return true;"),
         (
             "one place for both warpgroups",
@@ -36,7 +35,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/sums_of_others.cuh",
-        "cuda and stream_k_cuda and (edges or few_rows or order or groups or matrix_of_a_batch or half_sums)",
+        "test_shared_tiles_cuda or wgmma_planes_cuda and order_of_k",
         ("groups not added up", "if (m * 64 + row < rows) Own::add_group(", "if (false) Own::add_group("),
         (
             "sixteen rows too few",
@@ -49,12 +48,15 @@ MUTANTS = [
             "until, step, [&](int part) { return part_of(part, m); });",
             "until, step, [&](int part) { return part_of(part == first ? last_part : part - 1, m); });",
         ),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/sums_of_others.cuh",
+        "test_warp_specialized_cuda and pieces",
         ("parts of the first 64 rows for all", "* BLOCKS + m)", "* BLOCKS)"),
-        ("half sums added in half", "__floats2half2_rn(total[0], total[1])", "__floats2half2_rn(0, 0)"),
     ),
     *of(
         "cuda_reference/matmul/parts/shared_tiles.cuh",
-        "cuda and stream_k_cuda and (pairs or order or groups)",
+        "test_warp_specialized_cuda and (pieces or sizes)",
         ("both blocks of a pair in one place", "blockIdx.x % CLUSTER * CONSUMERS + threadIdx.x / 128", "threadIdx.x / 128"),
         ("every block of a pair a run of its own", "own = blockIdx.x / CLUSTER, consumer", "own = blockIdx.x, consumer"),
     ),
@@ -92,27 +94,35 @@ MUTANTS = [
         ("any number of blocks", " <= _WAVES * target.sms", " <= 100 * target.sms"),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.py",
-        "cuda and stream_k_cuda and (cut or edges or configs)",
+        "cuda_reference/matmul/wgmma_planes.py",
+        "test_shared_tiles_cuda",
         ("any number of parts", ', left * config["PARTS"])', ")"),
         ("parts of few tiles begin anywhere", '(sharers % left if left and config["PARTS"] > MANY else 0)', "0"),
         ("tiles of nothing shared", 'config["WAVES"]) if slices else 0', 'config["WAVES"])'),
+        ("counters of one consumer", "(2 * sharers + left) * consumers, out)", "2 * sharers + left, out)"),
+        ("the parts of half of a block's runs", "partial_sums(2 * sharers, ", "partial_sums(sharers, "),
+        ("all blocks share, for the model", '({"sharers": sharers} if left else {})', "{}"),
+        ("the same cut twice", "waves == 1 or streamed(count", "True or streamed(count"),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.py",
-        "persistent_transposed and what_is_copied",
-        ("stream_k copies a B across K", "b_across_k=across", "b_across_k=False"),
+        "cuda_reference/matmul/wgmma_planes.py",
+        "test_matmul_shapes and wgmma_planes",
+        (
+            "tiles of the whole batch in each of its parts",
+            "cut(problem, config, out.shape[0])",
+            "cut(problem, config, problem.batch)",
+        ),
     ),
     *of(
-        "cuda_reference/matmul/stream_k.py",
-        "cuda and stream_k_cuda and (cut or pairs)",
-        ("as many pairs as blocks", 'config["BLOCKS"] // cluster\n    left', 'config["BLOCKS"]\n    left'),
+        "cuda_reference/conv2d/warp_specialized.py",
+        "test_warp_specialized_cuda and pieces",
+        ("as many pairs as blocks", 'config["BLOCKS"] // config["CLUSTER"]\n', 'config["BLOCKS"]\n'),
         ("counters of one block of a pair", "* cluster * consumers, out)", "* consumers, out)"),
         ("the parts of one block of a pair", "2 * sharers * cluster, config", "2 * sharers, config"),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
-        "cuda and stream_k_cuda and (cut or pairs)",
+        "test_persistent_cuda and (cluster or pair)",
         ("a pair's tiles counted singly", 'config["BM"] * share_b, config["BN"] * share_a)', 'config["BM"], config["BN"])'),
     ),
 ]

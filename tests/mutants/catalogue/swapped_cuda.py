@@ -34,8 +34,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/transposed.cuh",
-        "persistent_transposed and (edges or all_that or cut)",
-        ("parts of a tile's first rows alone", "add_others(in_blocks, piece, BM,", "add_others(in_blocks, piece, 64,"),
+        "persistent_transposed and (edges or all_that)",
         (
             "a block that ends before its swapped results have left",
             "if (Block::OUT_BOXES && out_boxes.asks) tma_store_wait<0>();  // as in consumer.cuh",

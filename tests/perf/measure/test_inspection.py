@@ -60,17 +60,17 @@ def test_the_hot_loop_is_the_one_with_most_arithmetic_of_its_own(monkeypatch):
 
 
 def test_of_several_kernels_the_one_on_tensor_cores_is_shown(monkeypatch):
-    """Although the one that adds up parts has more instructions of arithmetic."""
-    bodies = [["HGMMA R24, gdesc[UR16], R24"], ["FADD R0, R0, R1"] * 9]
+    """Although those that split operands have more instructions of arithmetic."""
+    bodies = [*[["FADD R0, R0, R1"] * 9] * 4, ["HGMMA R24, gdesc[UR16], R24"]]
 
     def compiled(launch, target):
         lines = [*enumerate(bodies.pop(0)), (9, "BRA 0x0")]
         return sass.Code("", 40, 0, 0, tuple((16 * i, text) for i, text in lines), {}), {"threads": 128, "shared_bytes": 0}
 
     monkeypatch.setattr(inspection, "_compile_triton", compiled)
-    row = next(inspection.inspect("matmul", Target.named("h200"), "stream_k"))
-    assert row["design"] == "stream_k" and row["hot_loop"] == {"HGMMA": 1, "BRA": 1}
-    assert not bodies, "it has two kernels"
+    row = next(inspection.inspect("matmul", Target.named("h200"), "planes"))
+    assert row["design"] == "planes" and row["hot_loop"] == {"HGMMA": 1, "BRA": 1}
+    assert not bodies, "it has five kernels"
 
 
 def test_a_listing_of_the_hot_loop_shortens_runs_and_keeps_predicates(monkeypatch):

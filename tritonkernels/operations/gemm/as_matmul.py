@@ -47,4 +47,4 @@ def _of(dtype, summary, lent):
 
 
 TO_CUDA_CORES = _of(torch.float32, "float32, by cuda_cores", ("cuda_cores",))
-TO_TENSOR_CORES = _of(torch.float64, "float64, on tensor cores", ("pipelined", "dmma", "split_k", "stream_k"))
+TO_TENSOR_CORES = _of(torch.float64, "float64, on tensor cores", ("pipelined", "dmma", "split_k"))

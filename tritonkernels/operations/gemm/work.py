@@ -60,6 +60,6 @@ def of_streams(tile):
         kernel = product(problem, t, target)
         if -(-shared * slices // sharers_of(shared, slices, t["programs"])) % slices == 0:  # no tile is cut
             return (kernel,)
-        return kernel, stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"], blocks=shared)
+        return kernel, stream_addition(problem, shared, kernel.blocks, t["BM"] * t["BN"], t["threads"])
 
     return work

@@ -2,7 +2,7 @@
 
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, lines_of, product, sharers_of, stream_addition, streamed
+from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, lines_of, product
 from ...problem import PACKED
 from ..gemm.split_counts import at_once, one_by_one
 from .schemes import SCHEMES
@@ -89,34 +89,6 @@ def _adding(kernel, tile, in_groups):
     parts = 4.0 * tile["BM"] * tile["BN"] * (splits + 1) / splits  # bytes of a block, on average; the last waits for them
     trips = 4 + one_by_one(splits) if in_groups else 2 + splits / 4
     return kernel.and_also(parts, trips)
-
-
-def of_streams(tile, packs, rows=None, sharers=None):
-    """The work of tiles whose last ones are shared to the slice, by all programs or sharers(problem, config) of them. Cut tiles
-    are added up by a second kernel, whose blocks take `rows` rows, or by the last of their own blocks."""
-    tile_of = kept(tile)
-
-    def work(problem, config, target):
-        t = tile_of(config)
-        tiles = problem.batch * -(-problem.m // t["BM"]) * -(-problem.n // t["BN"])
-        shared = streamed(tiles, t["programs"], t["waves"])
-        slices = max(1, -(-problem.k // (PACKED.get(problem.precision, 1) * t["BK"])))
-        if sharers and shared:
-            by = max(1, sharers(problem, config))
-            t = t | {"sharers": by}
-        else:
-            by = sharers_of(shared, slices, t["programs"])
-        packed = packs(problem, config)
-        kernel = main_kernel(problem, t, target, packed)
-        before = copies(problem, *packed)
-        if -(-shared * slices // by) % slices == 0:  # no tile is cut
-            return *before, kernel
-        if rows is None:  # a block cuts about one tile, and a part of that is read once
-            return *before, kernel.and_also(4.0 * t["BM"] * t["BN"], 2 + one_by_one(1 + by // shared) / 2)
-        blocks = shared * (t["BM"] // rows)
-        return *before, kernel, stream_addition(problem, shared, kernel.blocks, rows * t["BN"], 128, problem.batch, blocks)
-
-    return work
 
 
 def of_planes(tile, in_groups):
