@@ -1,5 +1,5 @@
 # make compare    every design of both packages on the seeds' cases, checked against float64; timed where there is a GPU
-# make test       the test suite, on two cores in eleven minutes
+# make test       the test suite, on two cores in ten minutes
 # make test-core  for work on a kernel: the cases that were the first to notice a mutant, and the cheapest case of every cheap test
 # make test-all   every case of every test: all sizes, configs, types and architectures
 # make fuzz       properties of every design on fresh seeds, MINUTES=n of them; SEED=s DEPTH=d repeats one round, ONLY=tests/... a file or test of it

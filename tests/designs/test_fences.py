@@ -79,7 +79,7 @@ REQUIRED = {  # (header, kernel) -> (a part of its mangled name, the fences in i
         "6matmul12wgmma_planes",
         [BARRIERS, STORED_PLANES, ARRIVAL],
     ),
-    ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 32, 4, 4, 3, true, true, true, false, true, true>"): (
+    ("matmul/cuda_cores.cuh", "matmul::cuda_cores<64, 64, 32, 4, 4, 3, true, true, false, true, false, true, true>"): (
         "6matmul10cuda_cores",
         [ARRIVAL],
     ),

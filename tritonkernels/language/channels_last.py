@@ -14,6 +14,7 @@ import torch
 
 from ..integers import ceil_div
 from ..operations.conv2d.work import rewritten
+from .overlap import wait_for_earlier_kernels
 from .position_sums import position
 from .structs import Images
 from .tiles import block_of, multiple, span
@@ -50,6 +51,7 @@ class Rows(NamedTuple):
 
 @triton.jit
 def _channels_last_kernel(a: Images, of_a: Rows, b: Images, of_b: Rows, WIDE: tl.constexpr):
+    wait_for_earlier_kernels()
     copy_one_of(_copy, a, of_a, b, of_b, WIDE)
 
 

@@ -2,14 +2,12 @@
 
 from ..launch import TritonLaunch
 from ..problem import needs_wide_offsets
-from .overlap import wait_for_earlier_kernels
 from .triton import tl, triton
 
 
 @triton.jit
 def copy_one_of(copy, a, of_a, b, of_b, WIDE: tl.constexpr):
     """A program's part of its copy: copy(what is copied, where to, the part's number, WIDE). The programs of `a` come first."""
-    wait_for_earlier_kernels()
     program = tl.program_id(0)
     if b is None or program < of_a.programs:
         copy(a, of_a, program, WIDE)

@@ -9,6 +9,7 @@ Mirrors cuda_reference/conv2d/parts/unfolded.cuh.
 from typing import Any, NamedTuple
 
 from ..operations.conv2d.unfolded import THREADS
+from .overlap import wait_for_earlier_kernels
 from .position_sums import position
 from .tiles import block_of
 from .triton import tl, triton
@@ -54,6 +55,7 @@ class Unfolded(NamedTuple):
 
 @triton.jit
 def _unfold_kernel(a: Patches, of_a: Unfolded, b: Patches, of_b: Unfolded, WIDE: tl.constexpr):
+    wait_for_earlier_kernels()
     copy_one_of(_copy, a, of_a, b, of_b, WIDE)
 
 
