@@ -9,7 +9,7 @@ from tritonkernels import OPS
 from tritonkernels.launch import LIBRARY
 
 ROOT = Path(__file__).parents[2]
-KERNEL = re.compile(r"^@(?:triton|gluon)\.jit\ndef \w*kernel\(", re.MULTILINE)
+KERNEL = re.compile(r"^@(?:(?:triton|gluon)\.)?jit\ndef \w*kernel\(", re.MULTILINE)
 MOST_LINES = 250  # of docs/matmul.md
 
 

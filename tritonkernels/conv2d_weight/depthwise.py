@@ -2,14 +2,19 @@
 
 The filter has R S taps a channel, and every input meets up to R S gradients. `implicit_gemm` gathers it once for each: R S
 loads for R S multiply-adds. Here a row of a patch's inputs is loaded once, and multiplied with each gradient that it meets.
-Lanes lie along patches of a row in NCHW, and along channels in channels_last. They add up their sums at the end; parts of the
-positions are added as in language/position_sums.py. A filter of more than 7 x 7 taps is several of R x S, each with programs of
-its own.
+Lanes lie along patches of a row in NCHW, where four neighbours are one load if rows are of aligned quads, and along channels in
+channels_last, several of them a load. They add up their sums at the end; parts of the positions are added as in
+language/position_sums.py. A filter of more than 7 x 7 taps is several of R x S, each with programs of its own.
+
+In Gluon on a GPU, which compiles in 2 s what takes Triton 20; the interpreter runs the same source (language/laid_out.py).
 
 Mirrors cuda_reference/conv2d_weight/depthwise.cuh.
 """
 
 import itertools
+from typing import Any, NamedTuple
+
+from triton.experimental.gluon.language import BlockedLayout, SliceLayout
 
 from ..config import config_of
 from ..design import Design
@@ -17,11 +22,10 @@ from ..integers import next_power_of_2
 from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
+from ..language.laid_out import along, arange, constexpr, constexpr_function, gl, jit, laid_out, span, threads, zeros
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.position_sums import Sums, added, launches_of_splits
 from ..language.structs import Images
-from ..language.tiles import span
-from ..language.triton import tl, triton
 from ..operations.conv2d_weight.patches import (
     count_tiles,
     patches_per_split,
@@ -33,139 +37,201 @@ from ..operations.conv2d_weight.patches import (
 
 MOST_SUMS = 50  # of a lane
 MOST_DOWN = 8
+QUAD = 4  # neighbours of a row that are one load, where they are aligned
 PER_SM = 12  # warps, with the registers that they need
-MOST_UNROLLED = 800  # multiply-adds of a patch: Triton compiles twice as many for a minute
 
 
-@triton.jit
-def _load_row(row_ptr, offsets, first, step, inside, size, COUNT: tl.constexpr, SUMS: tl.constexpr):
-    """COUNT neighbours from column `first` on, a tuple; zeros where there is none."""
+class Patch(NamedTuple):
+    """All constants: the tile of taps and their steps, the size of the patch.
+
+    WHOLE  DOWN divides P, as ACROSS does Q
+    PIECE  neighbours of a row that are one load: 4 of an aligned quad, or 1
+    FIRST  a patch's first input is that element of its piece
+    """
+
+    R: Any
+    S: Any
+    STEP_H: Any
+    STEP_W: Any
+    DOWN: Any
+    ACROSS: Any
+    WHOLE: Any
+    PIECE: Any
+    FIRST: Any
+
+
+@constexpr_function
+def _layout(block, block_k, piece, threads):
+    """The layout of (patches, channels), a thread's a piece or a vector of channels. Lanes lie along channels, then along
+    patches, as warps do."""
+    lanes, warps = threads
+    vector = max(1, min(block_k, block * block_k // (lanes * warps)))
+    across = min(lanes, block_k // vector)
+    return SliceLayout(2, BlockedLayout([1, vector, piece], [lanes // across, across, 1], [warps, 1, 1], [2, 1, 0]))
+
+
+@constexpr_function
+def _of_piece(tile):
+    """The layout of the elements of a thread's piece."""
+    return SliceLayout(0, SliceLayout(1, tile.parent))
+
+
+@jit
+def _is_below(index, size):
+    """Whether it is 0 to size - 1, in one comparison."""
+    return index.to(gl.uint32) < gl.cast(size, gl.uint32)
+
+
+@jit
+def _load_row(ptr, offsets, first, step, inside, size, patch: Patch, COUNT: constexpr, TILE: constexpr, SUMS: constexpr):
+    """COUNT neighbours, or more to end with a piece, from column `first` on, a tuple; zeros where there is none."""
     row = ()
-    for i in tl.static_range(COUNT):
-        at = first + i
-        exists = inside & (at.to(tl.uint32) < tl.cast(size, tl.uint32))  # and not negative, in one comparison
-        row += (widened(tl.load(row_ptr + (offsets + at * step), mask=exists, other=0), SUMS),)
+    if patch.PIECE == 4:
+        at = (offsets + first)[:, :, None] + arange(0, 4, _of_piece(TILE))[None, None, :]
+        ptrs = ptr + gl.max_contiguous(gl.multiple_of(at, [1, 1, 4]), [1, 1, 4])
+    else:
+        ptrs = ptr + (offsets + first * step)
+    for i in gl.static_range(0, COUNT, patch.PIECE):
+        exists = inside & _is_below(first + i, size)
+        if patch.PIECE == 4:
+            quad = gl.load(ptrs if i == 0 else ptrs + i, mask=exists[:, :, None], other=0)
+            row += _elements(quad, TILE, SUMS)
+        else:
+            row += (widened(gl.load(ptrs + i * step, mask=exists, other=0), SUMS),)
     return row
 
 
-@triton.jit
-def _multiplied(sums, x, gradients, S: tl.constexpr, STEP: tl.constexpr, exist):
+@jit
+def _elements(quad, TILE: constexpr, SUMS: constexpr):
+    """The elements of (patches, channels, 4), a tuple; a thread has them already."""
+    even, odd = gl.split(gl.reshape(quad, (quad.shape[0], quad.shape[1], 2, 2)))
+    even = gl.split(even)
+    odd = gl.split(odd)
+    elements = ()
+    for i in gl.static_range(2):
+        elements += (widened(laid_out(even[i], TILE), SUMS), widened(laid_out(odd[i], TILE), SUMS))
+    return elements
+
+
+@jit
+def _multiplied(sums, x, gradients, patch: Patch, exist):
     """The sums of a row of taps, a tuple, after a row of inputs and one of gradients. If these may not `exist`, it says where
-    they do: 0 times an infinity would be a NaN."""
+    they do: gradients are 0 elsewhere, and there 0 times an infinity would be a NaN."""
+    factors = ()
+    for i in gl.static_range(len(x)):
+        factors += (x[i] if exist is None else gl.where(exist, x[i], 0.0),)
     after = ()
-    for s in tl.static_range(S):
+    for s in gl.static_range(patch.S):
         total = sums[s]
-        for j in tl.static_range(len(gradients)):
-            product = gradients[j] * x[j * STEP + s]
-            if exist is not None:
-                product = tl.where(exist, product, 0.0)
-            total += product
+        for j in gl.static_range(patch.ACROSS):
+            total += gradients[j] * factors[patch.FIRST + j * patch.STEP_W + s]
         after += (total,)
     return after
 
 
-@triton.jit
-def _walk(
-    sums, input, grad, g, patch, first_r, first_s,
-    R: tl.constexpr, S: tl.constexpr, STEP_H: tl.constexpr, STEP_W: tl.constexpr,
-    DOWN: tl.constexpr, ACROSS: tl.constexpr, WHOLE: tl.constexpr, SUMS: tl.constexpr,
-):  # fmt: skip
-    """The sums of all taps, a tuple, after a `patch` (image, k, p, q, exists) of each lane."""
-    image, k, p, q, exists = patch
+@jit
+def _walk(sums, input, grad, g, at, first_r, first_s, patch: Patch, TILE: constexpr, SUMS: constexpr):
+    """The sums of all taps, a tuple, after a patch `at` (image, k, p, q, exists) of each lane."""
+    S: constexpr = patch.S
+    STEP_H: constexpr = patch.STEP_H
+    COLUMNS: constexpr = patch.FIRST + (patch.ACROSS - 1) * patch.STEP_W + S
+    image, k, p, q, exists = at
     h = p * STEP_H - g.padding_h + first_r
-    w = q * STEP_W - g.padding_w + first_s
+    w = q * patch.STEP_W - g.padding_w + first_s - patch.FIRST
     of_grads = image * grad.n + k * grad.c + p * grad.h
     of_inputs = image * input.n + k // g.k_per_group * input.c + h * input.h
     gradients = ()
-    for row in tl.static_range((DOWN - 1) * STEP_H + R):
-        if row % STEP_H == 0 and row // STEP_H < DOWN:
+    for row in gl.static_range((patch.DOWN - 1) * STEP_H + patch.R):
+        if row // STEP_H * STEP_H == row and row // STEP_H < patch.DOWN:
             inside = exists & (p + row // STEP_H < g.P)
-            gradients += (_load_row(grad.ptr, of_grads, q, grad.w, inside, g.Q, ACROSS, SUMS),)
+            gradients += (_load_row(grad.ptr, of_grads, q, grad.w, inside, g.Q, patch, patch.ACROSS, TILE, SUMS),)
             of_grads += grad.h
-        inside = exists & (h + row >= 0) & (h + row < g.H)
-        x = _load_row(input.ptr, of_inputs, w, input.w, inside, g.W, (ACROSS - 1) * STEP_W + S, SUMS)
+        inside = exists & _is_below(h + row, g.H)
+        x = _load_row(input.ptr, of_inputs, w, input.w, inside, g.W, patch, COLUMNS, TILE, SUMS)
         of_inputs += input.h
         after = ()
-        for r in tl.static_range(R):
-            if row >= r and (row - r) % STEP_H == 0 and (row - r) // STEP_H < DOWN:
-                exist = None if WHOLE else exists & (p + (row - r) // STEP_H < g.P)
-                after += _multiplied(sums[r * S : (r + 1) * S], x, gradients[(row - r) // STEP_H], S, STEP_W, exist)
+        for r in gl.static_range(patch.R):
+            if row >= r and (row - r) // STEP_H * STEP_H == row - r and (row - r) // STEP_H < patch.DOWN:
+                exist = None if patch.WHOLE else exists & (p + (row - r) // STEP_H < g.P)
+                after += _multiplied(sums[r * S : (r + 1) * S], x, gradients[(row - r) // STEP_H], patch, exist)
             else:
                 after += sums[r * S : (r + 1) * S]
         sums = after
     return sums
 
 
-@triton.jit
+@jit
 def _depthwise_kernel(
-    input: Images, grad: Images, sums: Sums, g: Geometry, patches_per_split,
-    R: tl.constexpr, S: tl.constexpr, STEP_H: tl.constexpr, STEP_W: tl.constexpr,
-    BLOCK: tl.constexpr, BLOCK_K: tl.constexpr, DOWN: tl.constexpr, ACROSS: tl.constexpr, WHOLE: tl.constexpr,
-    WIDE: tl.constexpr,
+    input: Images, grad: Images, sums: Sums, g: Geometry, patches_per_split, patch: Patch,
+    BLOCK: constexpr, BLOCK_K: constexpr, WIDE: constexpr,
 ):  # fmt: skip
     """`sums` are (splits, R, S, K), so that neighbouring lanes store side by side: its strides k, c, r are those of rows and
-    columns of taps, and of channels. ACROSS divides Q; WHOLE: and DOWN does P. WIDE: 64-bit offsets."""
+    columns of taps, and of channels. WIDE: 64-bit offsets."""
     wait_for_earlier_kernels()
+    R: constexpr = patch.R
+    S: constexpr = patch.S
+    TILE: constexpr = _layout(BLOCK, BLOCK_K, patch.PIECE, threads())
     # program -> (split, channels, tile of taps), the last fastest
-    tiles_s = tl.cdiv(g.S, S)
-    tiles_r = tl.cdiv(g.R, R)
-    blocks_k = tl.cdiv(g.K, BLOCK_K)
-    program = tl.program_id(0)
+    tiles_s = gl.cdiv(g.S, S)
+    tiles_r = gl.cdiv(g.R, R)
+    blocks_k = gl.cdiv(g.K, BLOCK_K)
+    program = gl.program_id(0)
     first_s = program % tiles_s * S
     first_r = program // tiles_s % tiles_r * R
     split = program // (tiles_s * tiles_r * blocks_k)
     if WIDE:
-        split = split.to(tl.int64)
-    k = span(program // (tiles_s * tiles_r) % blocks_k * BLOCK_K, BLOCK_K, WIDE)[None, :]
-    SUMS: tl.constexpr = tl.float64 if sums.ptr.dtype.element_ty == tl.float64 else tl.float32
+        split = split.to(gl.int64)
+    of_k = span(program // (tiles_s * tiles_r) % blocks_k * BLOCK_K, BLOCK_K, along(TILE, 1), WIDE)
+    k = of_k[None, :]
+    SUMS: constexpr = gl.float64 if sums.ptr.dtype.element_ty == gl.float64 else gl.float32
     acc = ()
-    for _ in tl.static_range(R * S):
-        acc += (tl.zeros((BLOCK, BLOCK_K), SUMS),)
-    wide = g.Q // ACROSS
-    high = tl.cdiv(g.P, DOWN)
+    for _ in gl.static_range(R * S):
+        acc += (zeros((BLOCK, BLOCK_K), SUMS, TILE),)
+    wide = g.Q // patch.ACROSS
+    high = gl.cdiv(g.P, patch.DOWN)
     first = split * patches_per_split
     end = min(first + patches_per_split, g.N * high * wide)
-    for patch in range(first, end, BLOCK):
-        index = span(patch, BLOCK, WIDE)[:, None]
-        q = index % wide * ACROSS
-        p = index // wide % high * DOWN
+    for turn in range(first, end, BLOCK):
+        index = span(turn, BLOCK, along(TILE, 0), WIDE)[:, None]
+        q = index % wide * patch.ACROSS
+        p = index // wide % high * patch.DOWN
         exists = (index < end) & (k < g.K)
         at = index // wide // high, k, p, q, exists
-        acc = _walk(acc, input, grad, g, at, first_r, first_s, R, S, STEP_H, STEP_W, DOWN, ACROSS, WHOLE, SUMS)
-    k = tl.reshape(k, (BLOCK_K,))
-    for tap in tl.static_range(R * S):
-        r = first_r + tap // S
-        s = first_s + tap % S
-        sums_ptrs = sums.ptr + split * sums.split + r * sums.k + s * sums.c + k * sums.r
-        inside = (k < g.K) & (r < g.R) & (s < g.S)
-        tl.store(sums_ptrs, rounded(tl.sum(acc[tap], axis=0), sums.ptr.dtype.element_ty), mask=inside)
+        acc = _walk(acc, input, grad, g, at, first_r, first_s, patch, TILE, SUMS)
+    for r in gl.static_range(R):
+        for s in gl.static_range(S):
+            total = rounded(gl.sum(acc[r * S + s], axis=0), sums.ptr.dtype.element_ty)
+            at = split * sums.split + (first_r + r) * sums.k + (first_s + s) * sums.c + of_k * sums.r
+            gl.store(sums.ptr + at, total, mask=(of_k < g.K) & (first_r + r < g.R) & (first_s + s < g.S))
 
 
 def configs(problem, target):
-    """Long patches share most loads, where lanes are a patch apart in NCHW. The interpreter pays by the operation, so it gets
-    many patches."""
+    """Long patches share most loads, where lanes are a patch apart in NCHW; in rows of quads those of 4 columns have a third of
+    the loads, in which lanes are side by side. The interpreter pays by the operation, so it gets many patches."""
     r, s = tile_of_taps(problem)
     inside = problem.channels_last and problem.k > 1
     lanes = min(32, next_power_of_2(max(1, problem.k))) if inside else 1
     across = [columns for columns in (7, 4, 2, 1) if problem.q % columns == 0]
     if not target.is_gpu:
-        yield _config(64, lanes, rows_of_patch(problem, across[-1]), across[-1], splits=2, warps=4)
-        yield _config(16, lanes, rows_of_patch(problem, across[0]), across[0], splits=1, warps=4)
+        yield _config(64, lanes, rows_of_patch(problem), across[-1], splits=2, warps=4)
+        yield _config(16, lanes, rows_of_patch(problem), across[0], splits=1, warps=4)
         return
     widths = [width for width in (4, 2, 1) if width == 1 or (inside and r * s * width <= MOST_SUMS)]
-    for columns, width, warps in itertools.product(across[:2], widths, (4, 1)):
-        down, block = rows_of_patch(problem, columns), max(1, target.warp_size * warps * width // lanes)
+    for columns, width, warps in itertools.product([QUAD] if _has_quads(problem, lanes) else across[:2], widths, (4, 1)):
+        down, block = rows_of_patch(problem), max(1, target.warp_size * warps * width // lanes)
         for splits in splits_of(problem, target, lanes, (down, columns), block, PER_SM // warps):
             yield _config(block, lanes, down, columns, splits, warps)
 
 
-def rows_of_patch(problem, across):
+def rows_of_patch(problem):
     """The rows, up to MOST_DOWN, that leave the fewest outside; the most of equals. With fewer than 3, inputs are loaded again
     and again."""
-    r, s = tile_of_taps(problem)
-    few = min(3, max(1, problem.p))
-    most = max(few, min(MOST_DOWN, MOST_UNROLLED // (r * s * across)))
-    return min(range(few, most + 1), key=lambda rows: (-problem.p % rows, -rows))
+    return min(range(min(3, max(1, problem.p)), MOST_DOWN + 1), key=lambda rows: (-problem.p % rows, -rows))
+
+
+def _has_quads(problem, block_k):
+    """Whether patches can begin with a quad in rows of quads, all of whose elements are there or none."""
+    return block_k == 1 and problem.w % QUAD == problem.q % QUAD == 0 and tile_of_taps(problem)[1] == problem.s
 
 
 def _config(block, block_k, down, across, splits, warps):
@@ -175,14 +241,25 @@ def _config(block, block_k, down, across, splits, warps):
 
 def launches(problem, config, input, grad_output, out):
     tile, splits = config.kwargs, config.kwargs["SPLITS"]
-    patch, (r, s) = (tile["DOWN"], tile["ACROSS"]), tile_of_taps(problem)
+    patch = tile["DOWN"], tile["ACROSS"]
+    constants = *tile_of_taps(problem), *problem.stride, *patch, problem.p % tile["DOWN"] == 0
     before = Images.of(input), Images.of(grad_output)
-    after = Geometry.of(problem), patches_per_split(problem, patch, tile["BLOCK"], splits)
-    steps = dict(zip(("STEP_H", "STEP_W"), problem.stride))
-    constants = {"R": r, "S": s, **steps, "WHOLE": problem.p % tile["DOWN"] == 0}
+    sizes = Geometry.of(problem), patches_per_split(problem, patch, tile["BLOCK"], splits)
+    after = *sizes, Patch(*map(constexpr, (*constants, *pieces(problem, config, input, grad_output))))
     grid = (count_tiles(problem, tile["BLOCK_K"]) * splits,)
-    of_taps = out.permute(2, 3, 0, 1)
-    yield from launches_of_splits(_depthwise_kernel, grid, config, before, after, of_taps, problem.wide, **constants)
+    yield from launches_of_splits(_depthwise_kernel, grid, config, before, after, out.permute(2, 3, 0, 1), problem.wide)
+
+
+def pieces(problem, config, *images):
+    """PIECE and FIRST of a Patch."""
+    tile = config.kwargs
+    quads = tile["ACROSS"] == QUAD and _has_quads(problem, tile["BLOCK_K"]) and all(map(_is_aligned, images))
+    return (QUAD, -problem.padding[1] % QUAD) if quads else (1, 0)
+
+
+def _is_aligned(t):
+    strides = [stride for size, stride in zip(t.shape[:3], t.stride()) if size > 1]
+    return t.stride(3) == 1 and t.data_ptr() % 16 == 0 and all(stride % QUAD == 0 for stride in strides)
 
 
 def work(problem, config, target):

@@ -1,5 +1,7 @@
 """conv2d_weight.depthwise in both packages: edges of patches, channels and tiles of taps, layouts, what is not there, code."""
 
+import collections
+import json
 import math
 
 import pytest
@@ -10,6 +12,7 @@ from cuda_reference.launch import LIBRARY as CUDA
 from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
 from tests import nvcc
+from tests.compiler import printed
 from tests.harness import (
     DEVICES,
     LIBRARIES,
@@ -25,7 +28,9 @@ from tests.harness import (
     step_two,
     thorough,
 )
-from tritonkernels.conv2d_weight.depthwise import rows_of_patch
+from tritonkernels.conv2d_weight import depthwise as triton
+from tritonkernels.conv2d_weight.depthwise import pieces, rows_of_patch
+from tritonkernels.launch import LIBRARY
 from tritonkernels.operations.conv2d_weight.patches import refuses, tile_of_taps
 from tritonkernels.target import Target
 
@@ -100,6 +105,12 @@ def test_layouts(library, layout, device):
         check(library, (x, weight, layout(grad)), options)
 
 
+def test_rows_that_end_within_a_quad():
+    """Columns after the last lie in aligned rows."""
+    (x, weight, grad), options = operands((1, 4, (9, 10), 1, (3, 3), {}))
+    check(LIBRARY, (padded(x), weight, padded(grad)), options)
+
+
 @every_library
 @pytest.mark.parametrize("name", ("a step each way", "one position more", "steps", "patches beyond the plane"))
 @on_devices
@@ -136,7 +147,21 @@ def test_tiles_of_taps_and_rows_of_patches():
         return problem_of(1, 1, (rows + taps - 1, 33), 1, (taps, 1), {})
 
     assert [tile_of_taps(problem(taps))[0] for taps in (1, 7, 8, 13, 15, 31)] == [1, 7, 4, 7, 5, 7]
-    assert [rows_of_patch(problem(3, rows), 1) for rows in (1, 2, 7, 8, 10, 13, 14, 56)] == [1, 2, 7, 8, 5, 7, 7, 8]
+    assert [rows_of_patch(problem(3, rows)) for rows in (1, 2, 7, 8, 10, 13, 14, 56)] == [1, 2, 7, 8, 5, 7, 7, 8]
+
+
+def test_patches_are_quads_where_rows_are():
+    def across(size, taps, options, layout=torch.clone):
+        (x, weight, grad), options = operands((1, 4, size, 1, taps, options), layout, device="meta")
+        configs = triton.DESIGN.configs(prepare("conv2d_weight", x, weight, grad, **options).problem, Target.named("h200"))
+        return {config.kwargs["ACROSS"] for config in configs}
+
+    same = {"padding": 1}
+    assert across((28, 28), (3, 3), same) == {4}
+    assert across((28, 28), (3, 3), same, channels_last) == {7, 4}
+    assert across((28, 28), (3, 9), {"padding": (1, 4)}) == {7, 4}, "tiles of taps begin anywhere"
+    assert across((28, 14), (3, 3), same) == {7, 2}
+    assert across((28, 30), (3, 3), {}) == {7, 4}, "rows of 30 inputs"
 
 
 def test_which_operands_are_read_by_vectors():
@@ -159,6 +184,77 @@ def test_which_operands_are_read_by_vectors():
     assert kernel(channels_last, inside, offset_by_one) == ["8", "1", "-1"]
     assert kernel(channels_last, CASES["one position more"]) == ["8", "1", "-1"], "5 channels"
     assert kernel(channels_last, CASES["two filters a channel"]) == ["8", "1", "-1"]
+
+
+def begun_later(t):
+    """Aligned rows, but for the address of the first."""
+    later = torch.empty(t.numel() + 1, dtype=t.dtype)[1:].view(t.shape)
+    return later.copy_(t)
+
+
+def test_which_operands_tritons_kernel_reads_by_quads():
+    """PIECE and FIRST of the kernel: all of a quad is there, or nothing is."""
+
+    def read(case, layout=torch.clone, moved=torch.clone, moved_grad=torch.clone):
+        (x, weight, grad), options = operands(case, layout)
+        call = prepare("conv2d_weight", moved(x), weight, moved_grad(grad), **options)
+        config = next(c for c in triton.DESIGN.configs(call.problem, Target.named("h200")) if c.kwargs["ACROSS"] == 4)
+        return pieces(call.problem, config, *call.parts[0][:2])
+
+    patch, one = CASES["a patch"], (1, 0)
+    assert read(patch) == (4, 3) and read(CASES["steps"]) == (4, 2)
+    assert read(CASES["filter larger than the image"]) == (4, 1)
+    assert read(CASES["two filters a channel"]) == (4, 3)
+    assert read(patch, moved=padded, moved_grad=padded) == (4, 3), "aligned rows"
+    for moved in (offset_by_one, step_two, cropped, begun_later):
+        assert read(patch, moved=moved) == read(patch, moved_grad=moved) == one
+    assert read((1, 8, (7, 4), 1, (3, 9), {"padding": (1, 4)})) == one
+    assert read((1, 8, (9, 10), 1, (3, 3), {}), moved=padded) == one, "10 columns"
+    assert read(patch, channels_last) == one
+
+
+COMPILED = """
+import json, sys, torch
+from perf.offline import compile_launch, sass
+from tritonkernels.conv2d_weight import prepare
+from tritonkernels.conv2d_weight.depthwise import DESIGN
+from tritonkernels.target import Target
+
+layout, dtype, *numbers = sys.argv[1:]
+taps, stride, size, wide = map(int, numbers)
+x = torch.empty(8, 32, size, size, device="meta", dtype=getattr(torch, dtype)).to(memory_format=getattr(torch, layout))
+grad = torch.empty(8, 32, size // stride, size // stride, device="meta", dtype=x.dtype).to(memory_format=getattr(torch, layout))
+call, target = prepare(x, (32, 1, taps, taps), grad, padding=taps // 2, stride=stride, groups=32), Target.named("h200")
+config = next(DESIGN.configs(call.problem, target))
+launch, *_ = DESIGN.launches(call.problem, config, *call.parts[0])
+launch.values["WIDE"] = bool(wide)
+(code,) = sass.read(compile_launch(launch, target).asm["cubin"]).values()
+print(json.dumps([code.hot_loop(), code.stack_bytes, code.registers]))
+"""
+
+
+# layout, dtype, taps, stride, size, WIDE: least share of multiply-adds, loads of a patch, most registers of a thread
+CODES = {
+    ("contiguous_format", "float32", 3, 2, 56, 0): (0.35, {"LDG.E.128": 30}, 128),
+    ("contiguous_format", "float32", 7, 1, 56, 0): (0.75, {"LDG.E.128": 50}, 168),
+    ("contiguous_format", "float16", 7, 1, 28, 0): (0.7, {"LDG.E.64": 40}, 168),
+    ("contiguous_format", "float32", 7, 1, 14, 1): (0.7, {"LDG.E": 200}, 255),
+    ("channels_last", "bfloat16", 3, 1, 13, 0): (0.2, {"LDG.E.64": 30}, 255),
+    ("channels_last", "float32", 3, 1, 28, 0): (0.6, {"LDG.E.128": 130}, 255),
+    ("contiguous_format", "float64", 3, 1, 28, 1): (0.35, {"LDG.E.128": 30}, 168),
+}
+
+
+@short(lambda case: case in (("contiguous_format", "float32", 7, 1, 56, 0), ("channels_last", "float32", 3, 1, 28, 0)))
+@pytest.mark.parametrize("case", CODES, ids=lambda case: "-".join(map(str, case)))
+def test_machine_code_of_triton(case):
+    """Most of the loop is multiply-adds; what a patch loads are vectors; few registers are spilled (none but by Triton 3.9)."""
+    least, loads, most = CODES[case]
+    loop, stack_bytes, registers = json.loads(printed(COMPILED, *map(str, case)))
+    loop = collections.Counter(loop)
+    assert sass.share(loop, ("FFMA", "DFMA")) >= least, loop
+    assert all(loop.get(opcode, 0) >= count for opcode, count in loads.items()), loop
+    assert sass.share(loop, sass.LOCAL) < 0.02 and registers <= most, (loop, stack_bytes, registers)
 
 
 @thorough
