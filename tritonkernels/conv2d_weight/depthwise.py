@@ -6,7 +6,7 @@ Lanes lie along patches of a row in NCHW, where four neighbours are one load if 
 channels_last, several of them a load. They add up their sums at the end; parts of the positions are added as in
 language/position_sums.py. A filter of more than 7 x 7 taps is several of R x S, each with programs of its own.
 
-In Gluon on a GPU, which compiles in 2 s what takes Triton 20; the interpreter runs the same source (language/laid_out.py).
+In Gluon on a GPU, which compiles in 2 s what takes Triton 20; the interpreter runs the same source (parts/laid_out.py).
 
 Mirrors cuda_reference/conv2d_weight/depthwise.cuh.
 """
@@ -22,7 +22,6 @@ from ..integers import next_power_of_2
 from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
-from ..language.laid_out import along, arange, constexpr, constexpr_function, gl, jit, laid_out, span, threads, zeros
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.position_sums import Sums, added, launches_of_splits
 from ..language.structs import Images
@@ -34,6 +33,7 @@ from ..operations.conv2d_weight.patches import (
     tile_of_taps,
     work_of,
 )
+from .parts.laid_out import along, arange, constexpr, constexpr_function, gl, jit, laid_out, span, threads, zeros
 
 MOST_SUMS = 50  # of a lane
 MOST_DOWN = 8

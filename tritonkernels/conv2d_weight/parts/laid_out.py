@@ -9,11 +9,11 @@ from triton.experimental.gluon import constexpr_function
 from triton.experimental.gluon.language import SliceLayout
 from triton.language.core import TRITON_BUILTIN, builtin
 
-from .. import backend
+from ... import backend
 
 if backend.name() == "interpreter":
-    from .triton import tl as gl
-    from .triton import triton
+    from ...language.triton import tl as gl
+    from ...language.triton import triton
 
     jit, constexpr = triton.jit, gl.constexpr
 
