@@ -97,8 +97,8 @@ def _warp_specialized_kernel(
         mbarrier.init(full.index(i), count=2)  # pixels, filters
         mbarrier.init(empty.index(i), count=2)  # consumers
     ring = Ring(pixel_boxes, filter_boxes, rest, left, right, full, empty)
-    # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp.
-    # A producer of two boxes of filters spills with fewer
+    # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
+    # And with two boxes of filters a tile spills if the producer has 104, 120 or 144 registers
     CONSUMER: gl.constexpr = 184 if tile.TF32 or tile.RIGHT > 0 else 200
     PRODUCER: gl.constexpr = 144 if tile.TF32 else (136 if tile.RIGHT > 0 else 104)
     gl.warp_specialize(
