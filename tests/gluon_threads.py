@@ -82,6 +82,9 @@ class Shared(NamedTuple):
     def permute(self, order):
         return Shared(self.values.transpose(order))
 
+    def reshape(self, shape):
+        return Shared(self.values.reshape(shape))
+
     @property
     def shape(self):
         return self.values.shape

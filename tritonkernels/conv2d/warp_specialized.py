@@ -14,6 +14,9 @@ registers, from which wgmma takes its first operand, too: a pass over the image 
 in shared memory every slice. So a consumer waits for its product before it loads the next part of a slice, while the other one
 multiplies.
 
+Filters are few and any number of them: 168 would take tiles of 256. So a tile may have 192 of them, 160 or 96: a power of two
+(LEFT) and a rest (RIGHT) of 64 or 32, as in matmul's warp_specialized. Each has its own boxes, products and sums.
+
 Which slices a program multiplies is operations/conv2d_weight/pieces.py's. Of tiles that several share the sums go to a
 workspace, and a second kernel adds them up, in the order of the reduction.
 
@@ -27,7 +30,7 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
-from ..integers import ceil_div
+from ..integers import ceil_div, power_and_rest
 from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.descriptor import describe_for_gluon
@@ -51,7 +54,11 @@ ROW_BYTES, CONSUMERS = 128, 2  # of a slice's channels
 TILES = (  # positions, filters, STAGES: what fits in shared memory with the store of a result
     (128, 256, 4),
     (256, 128, 4),
+    (128, 192, 5),
+    (128, 160, 5),
+    (256, 96, 4),
     (128, 128, 6),
+    (128, 96, 7),
     (256, 64, 5),
     (128, 64, 8),
     (64, 256, 5),
@@ -62,10 +69,11 @@ ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
 
 @gluon.jit
 def _warp_specialized_kernel(
-    input: Images, filters, bias: Vector, out: Images, parts, g: Geometry, taps: Taps, cut: Shares, most, tile: Tile
-):
-    """filters: a descriptor of (taps, K, C), or FILTERS_INSIDE (taps, C, K). parts: (tiles left, most parts of a tile, M, N);
-    None if all tiles are whole."""
+    input: Images, filters, filters_rest, bias: Vector, out: Images, parts, g: Geometry, taps: Taps, cut: Shares, most,
+    tile: Tile,
+):  # fmt: skip
+    """filters, filters_rest: descriptors of (taps, K, C), or FILTERS_INSIDE (taps, C, K), of boxes of LEFT filters and of
+    RIGHT, or None. parts: (tiles left, most parts of a tile, M, N); None if all tiles are whole."""
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
     dtype: gl.constexpr = filters.dtype
@@ -73,8 +81,12 @@ def _warp_specialized_kernel(
     LAYOUT: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=BITS, rank=2)
     pixel_boxes = gl.allocate_shared_memory(dtype, [STAGES, tile.M, tile.DEPTH], LAYOUT)
     filter_boxes = gl.allocate_shared_memory(dtype, [STAGES] + filters.block_type.shape, filters.layout)  # noqa: RUF005
+    rest = None
+    if filters_rest is not None:
+        REST: gl.constexpr = filters_rest.block_type.shape
+        rest = gl.allocate_shared_memory(dtype, [STAGES] + REST, filters_rest.layout)  # noqa: RUF005
     left = reinterpret(pixel_boxes, dtype, [STAGES * tile.DOWN, tile.M // tile.DOWN, tile.DEPTH], LAYOUT)
-    COLS: gl.constexpr = tile.N // tile.ACROSS
+    COLS: gl.constexpr = tile.LEFT // tile.ACROSS
     if tile.FILTERS_INSIDE:
         right = reinterpret(filter_boxes, dtype, [STAGES * tile.ACROSS, tile.DEPTH, COLS], LAYOUT)
     else:
@@ -84,15 +96,16 @@ def _warp_specialized_kernel(
     for i in gl.static_range(STAGES):
         mbarrier.init(full.index(i), count=2)  # pixels, filters
         mbarrier.init(empty.index(i), count=2)  # consumers
-    ring = Ring(pixel_boxes, filter_boxes, left, right, full, empty)
+    ring = Ring(pixel_boxes, filter_boxes, rest, left, right, full, empty)
     # ptxas: with operands in registers wgmma runs asynchronously only if what it takes fits in the fewest registers of any warp
-    CONSUMER: gl.constexpr = 184 if tile.TF32 else 200
-    PRODUCER: gl.constexpr = 144 if tile.TF32 else 104
+    # And with two boxes of filters a tile spills if the producer has 104, 120 or 144 registers
+    CONSUMER: gl.constexpr = 184 if tile.TF32 or tile.RIGHT > 0 else 200
+    PRODUCER: gl.constexpr = 144 if tile.TF32 else (136 if tile.RIGHT > 0 else 104)
     gl.warp_specialize(
         [
             (consume, (0, bias, out, parts, ring, g, cut, most, tile)),
             (consume, (1, bias, out, parts, ring, g, cut, most, tile)),
-            (produce, (input, filters, ring, g, taps, cut, tile)),
+            (produce, (input, filters, filters_rest, ring, g, taps, cut, tile)),
         ],
         [4, 4],
         [CONSUMER, PRODUCER],
@@ -174,12 +187,16 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     shared = share.left > 0 and share.parts > 1
     parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
     down, words = 2 if block_m > 64 else 1, out.stride(1) == 1 and are_in_chunks(out)
-    depth, is_tf32 = _depth(problem), problem.precision == "tf32"
-    sizes = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], depth, CHUNK // problem.dtype.itemsize
+    (left, right), depth, is_tf32 = power_and_rest(block_n, 256), _depth(problem), problem.precision == "tf32"
+    sizes = block_m, block_n, left, right, down, CONSUMERS // down, numbers["STAGES"], depth, CHUNK // problem.dtype.itemsize
     tile = *sizes, out.stride(1) != 1, words, across, is_tf32
-    shape = [1, depth, block_n] if across else [1, block_n, depth]
-    box = describe_for_gluon(_legal(matrices(filters, across)), shape, is_tf32)
-    operands = Images.of(input), box, Vector.of(bias), Images.of(out), parts, Geometry.of(problem), taps or every_tap(problem)
+
+    def boxes(count):
+        shape = [1, depth, count] if across else [1, count, depth]
+        return describe_for_gluon(_legal(matrices(filters, across)), shape, is_tf32) if count else None
+
+    operands = Images.of(input), boxes(left), boxes(right), Vector.of(bias), Images.of(out), parts
+    operands += Geometry.of(problem), taps or every_tap(problem)
     constants = Tile(*map(tl.constexpr, (*tile, problem.wide)))
     yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, Shares.of(share), share.parts, constants)
     if shared:

@@ -35,10 +35,20 @@ CASES = {
     "one tap, stride": ((2, 16, 7, 9), (8, 16, 1, 1), {"stride": 2}),
 }  # fmt: skip
 
+# Channels of the input in two boxes, in place (FILTERS_INSIDE) where they are whole chunks: size, weight, options, tile.
+REST = {
+    "129 channels": ((1, 129, 9, 8), (24, 129, 2, 1), {"padding": 1}, (128, 192, 4)),
+    "192 channels": ((1, 192, 9, 8), (24, 192, 1, 2), {}, (128, 192, 4)),
+    "193 channels": ((1, 193, 9, 8), (8, 193, 1, 1), {}, (128, 192, 4)),
+    "136 channels, phases": ((1, 136, 13, 9), (16, 136, 3, 3), {"stride": 2, "padding": 1}, (128, 160, 4)),
+    "96 channels": ((2, 96, 13, 9), (72, 96, 2, 2), {}, (256, 96, 4)),
+    "97 channels": ((1, 97, 9, 8), (8, 97, 1, 2), {}, (128, 96, 4)),
+}  # fmt: skip
+
 
 def operands(name, layout=channels_last, device="cpu", dtype=torch.float16):
     """(input_size, weight, grad_output), options."""
-    size, weight, options = CASES[name]
+    size, weight, options = (CASES | REST)[name][:3]
     x, filters = torch.empty(size, device="meta"), layout(random(*weight, dtype=dtype, device=device))
     grad = torch.nn.functional.conv2d(x, torch.empty(weight, device="meta"), **options)
     options = options | ({"precision": "tf32"} if dtype == torch.float32 else {})
@@ -72,6 +82,13 @@ def check(args, options, tile=(64, 128, 4), seed=0, **changes):
 def test_sizes_in_gluon(name, layout, how, dtype):
     """Consumers side by side, and one above the other."""
     check(*operands(name, layout, dtype=dtype), **how)
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("name", REST)
+def test_channels_of_two_boxes_in_gluon(name, layout, dtype):
+    check(*operands(name, layout, dtype=dtype), REST[name][3])
 
 
 @pytest.mark.parametrize("dtype", (torch.float16, torch.float32))

@@ -11,9 +11,19 @@ import torch
 from cuda_reference.launch import LIBRARY as CUDA
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, step_two, thorough
+from tests.harness import (
+    a_third,
+    available_on,
+    channels_last,
+    cropped,
+    first_dim_inside,
+    prepare,
+    run_checked,
+    step_two,
+    thorough,
+)
 from tritonkernels.config import config_of
-from tritonkernels.conv2d.warp_specialized import DESIGN, TILES
+from tritonkernels.conv2d.warp_specialized import ADD, DESIGN, TILES
 from tritonkernels.launch import LIBRARY
 from tritonkernels.numerics import judge
 from tritonkernels.target import Target
@@ -72,6 +82,38 @@ def test_pieces(programs, tile, everything):
     args, options = operands(((1, 72, 21, 21), (8, 72, 3, 3), {}))
     for seed in range(2 if everything else 1):
         check(args, options, config(programs, tile), seed)
+
+
+def beside_nan(shape, dim, dtype, layout):
+    """A tensor of the shape and the one that it is the first part of, along that dimension."""
+    whole = layout(torch.full([size + 64 * (i == dim) for i, size in enumerate(shape)], float("nan"), dtype=dtype))
+    return whole.narrow(dim, 0, shape[dim]), whole
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
+@pytest.mark.parametrize("layout", (channels_last, torch.clone, first_dim_inside))
+@pytest.mark.parametrize(
+    "tile, filters",
+    [
+        *(((128, 192, 4), filters) for filters in (129, 136, 192, 193)),
+        *(((128, 160, 4), filters) for filters in (160, 161)),
+        *(((128, 96, 4), filters) for filters in (64, 97)),
+        *(((256, 96, 4), filters) for filters in (65, 96)),
+    ],
+)
+def test_filters_of_two_boxes(tile, filters, layout, dtype):
+    """Around what the boxes hold, in parts and in whole tiles; nothing is read or written beyond the last filter."""
+    (x, weight, bias), options = operands(((1, 40, 9, 15), (filters, 40, 2, 1), {"padding": (1, 0)}), layout, dtype=dtype)
+    own, _ = beside_nan(weight.shape, 0, dtype, layout)
+    out, around = beside_nan((1, filters, 10, 15), 1, dtype, layout)
+    args = x, own.copy_(weight), bias
+    check(args, options, config(tile=tile), out=out)
+    check((*args[:2], None), options, config(tile=tile, shares=False), 1, True, out)
+    assert around[:, filters:].isnan().all()
+
+
+def test_programs_that_add_parts_divide_every_tile():
+    assert all(positions * filters % ADD.kwargs["BLOCK"] == 0 for positions, filters, _ in TILES)
 
 
 def test_offsets_of_64_bits():
@@ -136,7 +178,8 @@ config = next(c for c in configs if [c.kwargs["BLOCK_M"], c.kwargs["BLOCK_N"]] =
 launch = next(l for l in DESIGN.launches(call.problem, config, *call.parts[0]) if l.name == "warp_specialized")
 kernel = compile_launch(launch, target)
 (code,) = sass.read(kernel.asm["cubin"]).values()
-print(json.dumps({"hot": code.hot_loop(), "all": [text for _, text in code.instructions], "stack": code.stack_bytes}))
+print(json.dumps({"hot": code.hot_loop(), "all": [text for _, text in code.instructions], "stack": code.stack_bytes,
+                  "fits": kernel.metadata.shared <= target.shared_per_block}))
 """
 
 
@@ -146,11 +189,22 @@ def compiled(kind, tile=(128, 128)):
 
 
 @thorough
-@pytest.mark.parametrize("kind, tile", [("float16", (128, 128)), ("float32", (128, 256)), ("float32", (256, 128))])
+@pytest.mark.parametrize(
+    "kind, tile",
+    [
+        ("float16", (128, 128)),
+        ("float32", (128, 256)),
+        ("float32", (256, 128)),
+        *itertools.product(("float16", "float32"), ((128, 192), (128, 160), (128, 96), (256, 96))),
+    ],
+)
 def test_products_run_asynchronously(kind, tile):
+    """Those of a box of filters under one arrival; of 128 rows of tf32, whose slices are loaded in two parts, those of a
+    part."""
     hot = compiled(kind, tile)["hot"]
-    assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == 4 * hot["WARPGROUP.ARRIVE"] > 0
-    assert compiled(kind, tile)["stack"] == 0
+    at_once = 4 * (tile[0] // 128 if kind == "float16" else 1)
+    assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == at_once * hot["WARPGROUP.ARRIVE"] > 0
+    assert compiled(kind, tile)["stack"] == 0 and compiled(kind, tile)["fits"]
 
 
 @thorough

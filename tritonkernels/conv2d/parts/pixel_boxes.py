@@ -11,19 +11,22 @@ from ...language.dot import round_to_tf32
 from ...language.gluon_tile import is_below, wide
 from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async, load_box
-from ...language.ring import announce, announce_last, next_place
+from ...language.ring import announce, announce_last, next_place, slice_at
 from ...language.shared_walk import count_pieces, piece_of
 
 AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
 
 
 class Tile(NamedTuple):
-    """Constants. M positions x N filters; consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap,
-    of which CHUNK are 16 bytes. PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16
-    bytes. FILTERS_INSIDE: boxes of filters have a row for each channel. TF32: consumers round pixels to it."""
+    """Constants. M positions x N filters, the first LEFT of which are a product, and the last RIGHT, if any, another one;
+    consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap, of which CHUNK are 16 bytes.
+    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes. FILTERS_INSIDE: boxes of
+    filters have a row for each channel. TF32: consumers round pixels to it."""
 
     M: Any
     N: Any
+    LEFT: Any
+    RIGHT: Any
     DOWN: Any
     ACROSS: Any
     STAGES: Any
@@ -37,11 +40,12 @@ class Tile(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """Boxes of pixels and of filters, slice after slice; the same memory as the operands of consumers; a barrier that says
-    that a slice is full, and one that it is empty."""
+    """Boxes of pixels, of the first filters and of the last, slice after slice; the same memory as the operands of consumers; a
+    barrier that says that a slice is full, and one that it is empty. rest is None if RIGHT is 0."""
 
     pixels: Any
     filters: Any
+    rest: Any
     left: Any
     right: Any
     full: Any
@@ -56,13 +60,24 @@ def _corner(number, g, tile):
 
 
 @gluon.jit
-def produce(input, filters, ring: Ring, g, taps, cut, tile):
+def _request(filters, place, tap, filter, c, full, tile):
+    """Ask TMA for a box of filters of a tap."""
+    if tile.FILTERS_INSIDE:
+        load_box(filters, [tap, c, filter], full, place)
+    else:
+        load_box(filters, [tap, filter, c], full, place)
+
+
+@gluon.jit
+def produce(input, filters, filters_rest, ring: Ring, g, taps, cut, tile):
     """Fill the ring with the slices of all pieces: tap by tap, the channels of each. TMA copies filters; threads copy pixels by
     16 bytes, and announce a slice when AHEAD others are on their way."""
     DEPTH: gl.constexpr = tile.DEPTH
     STAGES: gl.constexpr = tile.STAGES
     CHUNK: gl.constexpr = tile.CHUNK
     WIDE: gl.constexpr = tile.WIDE
+    nbytes: gl.constexpr = filters.block_type.nbytes
+    rest_nbytes: gl.constexpr = 0 if filters_rest is None else filters_rest.block_type.nbytes
     LANES: gl.constexpr = gl.BlockedLayout([1, CHUNK], [4, 8], [4, 1], [1, 0])
     columns = gl.arange(0, DEPTH, gl.SliceLayout(0, LANES))
     chunks = gl.cdiv(g.C, DEPTH)
@@ -84,12 +99,11 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
         for _ in range(count):
             mbarrier.wait(ring.empty.index(at), phase ^ 1)
             full = ring.full.index(at)
-            mbarrier.expect(full, filters.block_type.nbytes)
+            mbarrier.expect(full, nbytes + rest_nbytes)
             tap = taps.first + r * taps.down + s * taps.right
-            if tile.FILTERS_INSIDE:
-                load_box(filters, [tap, c, filter], full, ring.filters.index(at))
-            else:
-                load_box(filters, [tap, filter, c], full, ring.filters.index(at))
+            _request(filters, ring.filters.index(at), tap, filter, c, full, tile)
+            if filters_rest is not None:
+                _request(filters_rest, ring.rest.index(at), tap, filter + tile.LEFT, c, full, tile)
             down = r * g.dilation_h
             right = s * g.dilation_w
             of_tap = wide(down, WIDE) * input.h + wide(right, WIDE) * input.w + c
@@ -112,16 +126,27 @@ def produce(input, filters, ring: Ring, g, taps, cut, tile):
 
 
 @gluon.jit
-def _add_rounded(pixels, filters, acc):
-    """acc + pixels filters, of pixels that are rounded to tf32 in registers: in parts of 16 of them, one after the other, while
-    the other consumer multiplies."""
+def _add_rounded(pixels, filters, filters_rest, acc, rest):
+    """(acc + pixels filters, rest + pixels filters_rest, or None), of pixels that are rounded to tf32 in registers: in parts of
+    16 of them, one after the other, while the other consumer multiplies."""
     PARTS: gl.constexpr = pixels.shape[0] // 64
     WIDTH: gl.constexpr = pixels.shape[1] // PARTS
     for i in gl.static_range(PARTS):
-        left = pixels.slice(i * WIDTH, WIDTH, 1).load(gl.DotOperandLayout(0, acc.type.layout, 1))
-        right = filters.slice(i * WIDTH, WIDTH, 0)
-        acc = warpgroup_mma_wait(0, deps=(warpgroup_mma(round_to_tf32(left), right, acc, is_async=True),))
-    return acc
+        left = round_to_tf32(pixels.slice(i * WIDTH, WIDTH, 1).load(gl.DotOperandLayout(0, acc.type.layout, 1)))
+        acc = warpgroup_mma(left, filters.slice(i * WIDTH, WIDTH, 0), acc, is_async=True)
+        if rest is None:
+            acc = warpgroup_mma_wait(0, deps=(acc,))
+        else:
+            left = gl.convert_layout(left, gl.DotOperandLayout(0, rest.type.layout, 1))  # the same registers
+            rest = warpgroup_mma(left, filters_rest.slice(i * WIDTH, WIDTH, 0), rest, is_async=True)
+            acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
+    return acc, rest
+
+
+@gluon.jit
+def _zeros(ROWS: gl.constexpr, COLS: gl.constexpr, tile):
+    """Sums of a consumer, in the layout of wgmma's."""
+    return gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 2 * tile.CHUNK]))
 
 
 @gluon.jit
@@ -130,40 +155,64 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
     DOWN: gl.constexpr = WHO // tile.ACROSS
     ACROSS: gl.constexpr = WHO % tile.ACROSS
     ROWS: gl.constexpr = tile.M // tile.DOWN
-    COLS: gl.constexpr = tile.N // tile.ACROSS
+    COLS: gl.constexpr = tile.LEFT // tile.ACROSS
     whole, pieces = count_pieces(gl.program_id(0), gl.num_programs(0), cut)
     at = 0
     phase = 0
     before = 0
     for index in range(pieces):
         number, _, count, part = piece_of(index, whole, gl.program_id(0), gl.num_programs(0), cut)
-        acc = gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 2 * tile.CHUNK]))
+        acc = _zeros(ROWS, COLS, tile)
+        rest = _zeros(ROWS, tile.RIGHT, tile) if tile.RIGHT > 0 else None
         for i in range(count):
             mbarrier.wait(ring.full.index(at), phase)
             right = ring.right.index(at * tile.ACROSS + ACROSS)
             right = right if tile.FILTERS_INSIDE else right.permute((1, 0))
             left = ring.left.index(at * tile.DOWN + DOWN)
+            if rest is not None:
+                filters_rest = slice_at(ring.rest, at, not tile.FILTERS_INSIDE).permute((1, 0))
             if tile.TF32:
-                acc = _add_rounded(left, right, acc)
+                if rest is not None:
+                    acc, rest = _add_rounded(left, right, filters_rest, acc, rest)
+                else:
+                    acc = _add_rounded(left, right, None, acc, None)[0]
                 mbarrier.arrive(ring.empty.index(at))
             else:
                 acc = warpgroup_mma(left, right, acc, is_async=True)
-                acc = warpgroup_mma_wait(1, deps=(acc,))
-                mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the product before has ended
+                if rest is not None:
+                    rest = warpgroup_mma(left, filters_rest, rest, is_async=True)
+                    acc, rest = warpgroup_mma_wait(2, deps=(acc, rest))
+                else:
+                    acc = warpgroup_mma_wait(1, deps=(acc,))
+                mbarrier.arrive(ring.empty.index(before), pred=i > 0)  # the products before have ended
             before = at
             at, phase = next_place(at, phase, tile.STAGES)
         if not tile.TF32:
-            acc = warpgroup_mma_wait(0, deps=(acc,))
+            if rest is not None:
+                acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
+            else:
+                acc = warpgroup_mma_wait(0, deps=(acc,))
             mbarrier.arrive(ring.empty.index(before))
         position, filter = _corner(number, g, tile)
         if parts is None:
-            _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+            _store_both(acc, rest, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
         else:
             if count < cut.slices:
                 slot = (number - cut.whole) * most + part
-                store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
+                tile_ptr = parts + slot.to(gl.int64) * (tile.M * tile.N)
+                store_part(acc, 0, tile_ptr, DOWN * ROWS, ACROSS * COLS, tile)
+                if rest is not None:
+                    store_part(rest, tile.LEFT, tile_ptr, DOWN * ROWS, 0, tile)
             else:
-                _store(acc, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+                _store_both(acc, rest, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+
+
+@gluon.jit
+def _store_both(acc, rest, bias, out, position, filter, g, tile):
+    """Results of a consumer, of filters from the given one on; rest: those of the last RIGHT, or None."""
+    _store(acc, bias, out, position, filter, g, tile)
+    if rest is not None:
+        _store(rest, bias, out, position, filter + tile.LEFT, g, tile)
 
 
 @gluon.jit
