@@ -30,7 +30,7 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
-from ..integers import ceil_div, power_and_rest
+from ..integers import ceil_div
 from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.descriptor import describe_for_gluon
@@ -187,7 +187,8 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     shared = share.left > 0 and share.parts > 1
     parts = partial_sums(share.left * share.parts, block_m * block_n, out) if shared else None
     down, words = 2 if block_m > 64 else 1, out.stride(1) == 1 and are_in_chunks(out)
-    (left, right), depth, is_tf32 = power_and_rest(block_n, 256), _depth(problem), problem.precision == "tf32"
+    left, depth, is_tf32 = 1 << block_n.bit_length() - 1, _depth(problem), problem.precision == "tf32"
+    right = block_n - left
     sizes = block_m, block_n, left, right, down, CONSUMERS // down, numbers["STAGES"], depth, CHUNK // problem.dtype.itemsize
     tile = *sizes, out.stride(1) != 1, words, across, is_tf32
 

@@ -20,14 +20,6 @@ def next_place(at, phase, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def slice_at(boxes, at, ALONG_K: gl.constexpr):
-    """(rows, K) of the box at a place in the ring, of a descriptor's boxes (1, rows, K), or else (1, K, rows)."""
-    box = boxes.index(at)
-    flat = box.reshape((box.shape[1], box.shape[2]))
-    return flat if ALONG_K else flat.permute((1, 0))
-
-
-@gluon.jit
 def announce(full, at, before: gl.constexpr, waiting: gl.constexpr, slices, STAGES: gl.constexpr):
     """The slice of `before` slices ago is full, for all warps and for wgmma, once only `waiting` groups are on their way."""
     async_copy.wait_group(waiting)

@@ -34,7 +34,6 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier
 from ..choice.work import KNOWN_PROBLEMS, kept
 from ..config import config_of, config_with
 from ..design import Design
-from ..integers import power_and_rest
 from ..language.descriptor import as_tma_reads, describe_for_gluon
 from ..language.gluon_tile import needs_a_gpu
 from ..language.on_target import lacks_products
@@ -159,7 +158,8 @@ def refuses(problem, target):
 
 def parts_of_columns(problem, columns):
     """(LEFT, RIGHT): a power of two, as Triton's blocks are, and the rest. Sums of slices take registers, too."""
-    return power_and_rest(columns, 128 if sums_slices(problem) else 256)
+    left = min(128 if sums_slices(problem) else 256, 1 << columns.bit_length() - 1)
+    return left, columns - left
 
 
 def sides(numbers):

@@ -111,7 +111,7 @@ MUTANTS = [
         ("every tap the first one's filters", "[tap, filter, c]", "[0, filter, c]"),
         ("the last filters' bytes not waited for", "nbytes + rest_nbytes)", "nbytes)"),
         ("the first filters in both boxes", "filter + tile.LEFT, c, full", "filter, c, full"),
-        ("the last filters of another slice", "slice_at(ring.rest, at, not", "slice_at(ring.rest, before, not"),
+        ("the last filters of another slice", "box = ring.rest.index(at)", "box = ring.rest.index(before)"),
         ("the last filters' product before still reads", "warpgroup_mma_wait(2, deps", "warpgroup_mma_wait(3, deps"),
         ("results of the last filters among the first", "filter + tile.LEFT, g, tile", "filter, g, tile"),
         ("parts of the last filters among the first", "store_part(rest, tile.LEFT,", "store_part(rest, 0,"),

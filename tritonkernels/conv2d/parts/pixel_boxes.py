@@ -11,7 +11,7 @@ from ...language.dot import round_to_tf32
 from ...language.gluon_tile import is_below, wide
 from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async, load_box
-from ...language.ring import announce, announce_last, next_place, slice_at
+from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
 
 AHEAD = gl.constexpr(2)  # slices that are on their way while one more is requested
@@ -170,7 +170,9 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
             right = right if tile.FILTERS_INSIDE else right.permute((1, 0))
             left = ring.left.index(at * tile.DOWN + DOWN)
             if rest is not None:
-                filters_rest = slice_at(ring.rest, at, not tile.FILTERS_INSIDE).permute((1, 0))
+                box = ring.rest.index(at)
+                filters_rest = box.reshape((box.shape[1], box.shape[2]))
+                filters_rest = filters_rest if tile.FILTERS_INSIDE else filters_rest.permute((1, 0))
             if tile.TF32:
                 if rest is not None:
                     acc, rest = _add_rounded(left, right, filters_rest, acc, rest)

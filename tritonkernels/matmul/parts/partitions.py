@@ -15,7 +15,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from ...language.epilogue import rounded
 from ...language.gluon_tile import span
 from ...language.renamed import load_box, store_box
-from ...language.ring import next_place, slice_at
+from ...language.ring import next_place
 from .epilogue import finished, store_tile
 from .tile import count_tiles_of, tile_corner
 
@@ -136,6 +136,14 @@ def produce(operands: Boxes, addend, ring: Ring, sizes, length, layout, splits, 
 
 
 @gluon.jit
+def _slice(boxes, at, ALONG_K: gl.constexpr):
+    """(rows, K) of the box at a place in the ring."""
+    box = boxes.index(at)
+    flat = box.reshape((box.shape[1], box.shape[2]))
+    return flat if ALONG_K else flat.permute((1, 0))
+
+
+@gluon.jit
 def _zeros(ROWS: gl.constexpr, COLS: gl.constexpr, BITS: gl.constexpr):
     """Sums of a consumer, in the layout of wgmma's, with operands of so many bits."""
     return gl.zeros([ROWS, COLS], gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, COLS, 256 // BITS]))
@@ -169,13 +177,13 @@ def consume(WHO: gl.constexpr, result: Result, ring: Ring, sizes, length, epilog
             rest = _zeros(ROWS, tile.RIGHT, BITS)
         for i in range(gl.cdiv(length, tile.K)):
             mbarrier.wait(ring.full.index(at), phase)
-            a = slice_at(ring.slices.a, at * tile.CONSUMERS + WHO, layout.A_ALONG_K)
-            b = slice_at(ring.slices.b, at, layout.B_ALONG_K).permute((1, 0))
+            a = _slice(ring.slices.a, at * tile.CONSUMERS + WHO, layout.A_ALONG_K)
+            b = _slice(ring.slices.b, at, layout.B_ALONG_K).permute((1, 0))
             if tile.IN_REGISTERS:
                 a = a.load(gl.DotOperandLayout(0, acc.type.layout, 1))
             acc = _multiplied(a, b, acc, SUMS_SLICES, BITS)
             if tile.RIGHT > 0:
-                b_rest = slice_at(ring.slices.b_rest, at, layout.B_ALONG_K).permute((1, 0))
+                b_rest = _slice(ring.slices.b_rest, at, layout.B_ALONG_K).permute((1, 0))
                 if tile.IN_REGISTERS:
                     a = gl.convert_layout(a, gl.DotOperandLayout(0, rest.type.layout, 1))
                 rest = _multiplied(a, b_rest, rest, SUMS_SLICES, BITS)
