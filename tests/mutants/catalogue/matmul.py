@@ -278,7 +278,7 @@ MUTANTS = [
         ("never in lines", "if any(goes_in_lines(problem, config)))", "if False)"),
         ("more stages than fit", "staged * rows * BOX) // stage)", "staged * rows * BOX) // stage + 1)"),
         ("sums of a slice without registers", "return 128 if rows == 128 else 64", "return 192"),
-        ("sums of a slice in one part", "128 if sums_slices(problem) else 256", "256"),
+        ("a part that is no power of two", "1 << columns.bit_length() - 1)", "columns)"),
         ("an erf beside all registers", "if problem.beta or (problem.activation and not is_quick):", "if False:"),
         ("an erf taken for a quick one", "is_quick = problem.out_dtype.itemsize == 2 and", "is_quick ="),
         ("a bias read with the result", "if bias is not None and out_boxes is not None and splits is None:", "if False:"),

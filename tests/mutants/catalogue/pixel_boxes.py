@@ -112,6 +112,7 @@ MUTANTS = [
         ("the last filters' bytes not waited for", "nbytes + rest_nbytes)", "nbytes)"),
         ("the first filters in both boxes", "filter + tile.LEFT, c, full", "filter, c, full"),
         ("the last filters of another slice", "box = ring.rest.index(at)", "box = ring.rest.index(before)"),
+        ("boxes of the last filters as if they lay along K", "filters_rest.permute((1, 0))", "filters_rest"),
         ("the last filters' product before still reads", "warpgroup_mma_wait(2, deps", "warpgroup_mma_wait(3, deps"),
         ("results of the last filters among the first", "filter + tile.LEFT, g, tile", "filter, g, tile"),
         ("parts of the last filters among the first", "store_part(rest, tile.LEFT,", "store_part(rest, 0,"),
@@ -143,15 +144,9 @@ MUTANTS = [
         ("more stages than fit", "(128, 192, 5)", "(128, 192, 6)"),
     ),
     *of(
-        "tritonkernels/language/ring.py",
-        "test_input_warp_specialized and two_boxes",
-        ("boxes of filters as if they lay along K", "flat if ALONG_K else flat.permute((1, 0))", "flat"),
-    ),
-    *of(
-        "tritonkernels/integers.py",
-        "test_warp_specialized and (two_boxes or powers_of_two)",
-        ("a part that is no power of two", "min(most, 1 << size.bit_length() - 1)", "min(most, size)"),
-        ("a part that is too wide", "power = min(most, 1", "power = min(512, 1"),
+        "tritonkernels/conv2d/warp_specialized.py",
+        "test_warp_specialized and not cuda and two_boxes",
+        ("a product that is no power of two", "1 << block_n.bit_length() - 1,", "block_n,"),
     ),
     *of(
         "tritonkernels/conv2d/warp_specialized.py",
