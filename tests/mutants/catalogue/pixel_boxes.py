@@ -138,10 +138,11 @@ MUTANTS = [
         "test_warp_specialized and not cuda and asynchronously",
         (
             "few registers for a producer of two boxes",
-            "PRODUCER: gl.constexpr = 144 if tile.TF32 else (136 if tile.RIGHT > 0 else 104)",
-            "PRODUCER: gl.constexpr = 144 if tile.TF32 else 104",
+            "if tile.TF32 or tile.RIGHT > 0 else 200\n"
+            "    PRODUCER: gl.constexpr = 144 if tile.TF32 else (136 if tile.RIGHT > 0 else 104)",
+            "if tile.TF32 else 200\n    PRODUCER: gl.constexpr = 144 if tile.TF32 else 104",
         ),
-        ("more stages than fit", "(128, 192, 5)", "(128, 192, 6)"),
+        ("more stages than fit", "(256, 96, 4)", "(256, 96, 5)"),
     ),
     *of(
         "tritonkernels/conv2d/warp_specialized.py",

@@ -127,8 +127,8 @@ def produce(input, filters, filters_rest, ring: Ring, g, taps, cut, tile):
 
 @gluon.jit
 def _add_rounded(pixels, filters, filters_rest, acc, rest):
-    """(acc + pixels filters, rest + pixels filters_rest, or None), of pixels that are rounded to tf32 in registers: in parts of
-    16 of them, one after the other, while the other consumer multiplies."""
+    """acc + pixels filters, or if there is a rest (that, rest + pixels filters_rest), of pixels that are rounded to tf32 in
+    registers: in parts of 16 of them, one after the other, while the other consumer multiplies."""
     PARTS: gl.constexpr = pixels.shape[0] // 64
     WIDTH: gl.constexpr = pixels.shape[1] // PARTS
     for i in gl.static_range(PARTS):
@@ -140,7 +140,10 @@ def _add_rounded(pixels, filters, filters_rest, acc, rest):
             left = gl.convert_layout(left, gl.DotOperandLayout(0, rest.type.layout, 1))  # the same registers
             rest = warpgroup_mma(left, filters_rest.slice(i * WIDTH, WIDTH, 0), rest, is_async=True)
             acc, rest = warpgroup_mma_wait(0, deps=(acc, rest))
-    return acc, rest
+    if rest is None:
+        return acc
+    else:
+        return acc, rest
 
 
 @gluon.jit
@@ -177,7 +180,7 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
                 if rest is not None:
                     acc, rest = _add_rounded(left, right, filters_rest, acc, rest)
                 else:
-                    acc = _add_rounded(left, right, None, acc, None)[0]
+                    acc = _add_rounded(left, right, None, acc, None)
                 mbarrier.arrive(ring.empty.index(at))
             else:
                 acc = warpgroup_mma(left, right, acc, is_async=True)
