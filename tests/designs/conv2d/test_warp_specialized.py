@@ -200,8 +200,8 @@ def compiled(kind, tile=(128, 128)):
     ],
 )
 def test_products_run_asynchronously(kind, tile):
-    """Those of a box of filters under one arrival; of 128 rows of tf32, whose slices are loaded in two parts, those of a
-    part."""
+    """All products of a box of filters follow one arrival, and in tf32 with 128 rows, whose slices are loaded in two parts, all
+    of a part."""
     hot = compiled(kind, tile)["hot"]
     at_once = 4 * (tile[0] // 128 if kind == "float16" else 1)
     assert sum(n for opcode, n in hot.items() if opcode.startswith("HGMMA")) == at_once * hot["WARPGROUP.ARRIVE"] > 0
