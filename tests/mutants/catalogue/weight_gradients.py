@@ -90,6 +90,11 @@ MUTANTS = [
         ("one filter a channel taken for granted", "k / g.k_per_group() * stride", "k * stride"),
     ),
     *of(
+        "tritonkernels/conv2d_weight/parts/laid_out.py",
+        "offsets_beyond and depthwise",
+        ("offsets of 32 bits", "index = index.to(gl.int64)", "index = index + 0"),
+    ),
+    *of(
         "tritonkernels/conv2d_weight/depthwise.py",
         "test_weight_depthwise and (tritonkernels and (sizes or factor) or quad)",
         ("patches past the last one", "exists = (index < end) & (k < g.K)", "exists = k < g.K"),
