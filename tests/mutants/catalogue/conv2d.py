@@ -296,6 +296,13 @@ MUTANTS = [
         ("channels apart are taken for neighbours", "k * (WIDTH > 1 ? 1 : stride.input.c)", "k"),
     ),
     *of(
+        "cuda_reference/conv2d/parts/runs.cuh",
+        "test_depthwise_inputs_slide and float32",
+        ("a bit each of 32 rows", "COUNT > 32), uint64_t", "COUNT > 64), uint64_t"),
+        ("rows below the image are read", "< unsigned(g.H)) << i", "< unsigned(g.H + 1)) << i"),
+        ("taps of a column as far apart as outputs", "multiply(r);", "multiply(r * STEP);"),
+    ),
+    *of(
         "cuda_reference/conv2d/depthwise_channels.py",
         "loaded_together",
         ("channels that a piece ends among are taken for whole ones", "if problem.k % width or not all", "if not all"),
