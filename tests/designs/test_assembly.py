@@ -183,6 +183,7 @@ PROBES = (
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 0"),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 1, 0", k_major=(False, True)),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 1", k_major=(True, False)),
+    wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 0", adds=False),
     wgmma("__nv_bfloat16", "float", "k16.f32.bf16.bf16", flags=", 0, 1", k_major=(True, False)),
     wgmma("float", "float", "k8.f32.tf32.tf32"),
     wgmma("float", "float", "k8.f32.tf32.tf32", fragments=True),

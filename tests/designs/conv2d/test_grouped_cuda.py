@@ -179,7 +179,17 @@ def test_accesses_of_nchw(kt):
 
 # Runs of 7 and of 14, whole and partial, with steps in both dimensions; of 9 taps and more a run of 14 at a stride of 2 meets
 # more rows than a word has bits
-RUNS = [(3, 1, 29), (3, 2, 31), (3, (2, 1), 9), (5, (1, 2), 6), (5, 2, 32), (7, 1, 15), (9, 2, 32), (11, (1, 2), 16), (13, 2, 31)]
+RUNS = [
+    (3, 1, 29),
+    (3, 2, 31),
+    (3, (2, 1), 9),
+    (5, (1, 2), 6),
+    (5, 2, 32),
+    (7, 1, 15),
+    (9, 2, 32),
+    (11, (1, 2), 16),
+    (13, 2, 31),
+]
 
 
 @short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))

@@ -15,10 +15,20 @@ ON = pytest.mark.parametrize("device", DEVICES)
 
 
 def product(library, device, a, b, precision="fp16x3", **options):
+    """By planes; where there are persistent_planes, these refuse the same."""
     available_on(library, device)
     options = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
-    result, _ = run_checked(library, "matmul", "planes", a.to(device), b.to(device), precision=precision, **options)
-    return result.cpu()
+    operands, found = (a.to(device), b.to(device)), []
+    for design in library.designs("matmul"):
+        problem, target = (
+            prepare("matmul", *operands, precision=precision, **options).problem,
+            library.target(operands[0].device),
+        )
+        if design.name in ("planes", "persistent_planes") and design.refuses(problem, target) is None:
+            result, _ = run_checked(library, "matmul", design.name, *operands, precision=precision, **options)
+            found.append(result.cpu())
+    assert all(torch.equal(result.isnan(), found[0].isnan()) for result in found)
+    return found[0]
 
 
 def across(row, column):
