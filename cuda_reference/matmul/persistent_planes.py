@@ -68,15 +68,10 @@ def _launches(problem, config, a, b, c, bias, out):
     halves = (a_planes, b_planes), (a_planes[..., of_main.k :], b_planes[..., : of_main.k])
     for own, (left, right), result in zip((of_corrections, of_main), halves, room):
         yield from persistent.multiplying(own, config, left, right.mT, None, None, result, PROMOTES=True)
-    _, _, *rest = arguments(problem, a, b, c, bias, out)
-    *given, m, n, _, alpha, beta, activation, strides = rest
-    yield _JOIN.launch(
-        {"PLANE": "__half"},
-        (_blocks(problem), out.shape[0]),
-        THREADS,
-        (room[1], room[0], *given, m, n, of_main.n, alpha, beta, activation, strides)
-        + (a_ranges, b_ranges, (a_ranges.stride(0), b_ranges.stride(0))),
-    )
+    _, _, c, bias, out, m, n, _, *following = arguments(problem, a, b, c, bias, out)
+    ranges = a_ranges, b_ranges, (a_ranges.stride(0), b_ranges.stride(0))
+    given = room[1], room[0], c, bias, out, m, n, of_main.n, *following, *ranges
+    yield _JOIN.launch({"PLANE": "__half"}, (_blocks(problem), out.shape[0]), THREADS, given)
 
 
 def _blocks(problem):
