@@ -12,8 +12,8 @@ _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which sma
 _BY_MMA = "2026-11-27T09:00"  # tf32 is rounded in one instruction, odd rows go through shared memory
 CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are multiples of
 FEW_TAPS, LONG_COLUMNS = 5, "long columns of taps"  # of which each tap had loads of its own
-# A design, or one in a precision, or for problems of a class, ODD_ROWS or LONG_COLUMNS, or by a number of its configs: since when
-# times count
+# A design, or one in a precision, or for problems of a class, ODD_ROWS or LONG_COLUMNS, or by a number of its configs: since
+# when times count
 REMADE = {
     f"cuda_reference matmul.persistent: {ODD_ROWS}": _ROWS,
     "cuda_reference matmul.cluster_split_k": _LOOP,

@@ -107,8 +107,8 @@ def operands(problem, input, weight):
 
 
 def matrix(t, turned):
-    """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so. The lines of
-    a copy that is `turned` are its columns."""
+    """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so. The lines
+    of a copy that is `turned` are its columns."""
     found = as_matrix(t)
     if found is not None:
         return found, []
