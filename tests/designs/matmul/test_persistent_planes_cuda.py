@@ -24,6 +24,8 @@ TILES = {
     "small": {"BM": 64, "BN": 64, "CONSUMERS": 1},
     "square": {"BM": 128, "BN": 128, "CONSUMERS": 2, "CLUSTER": 1},
     "pair": {"BM": 128, "BN": 128, "CONSUMERS": 2, "CLUSTER": 2},
+    "wide": {"BM": 128, "BN": 128, "CONSUMERS": 2, "WIDE": True},
+    "wide pair": {"BM": 128, "BN": 128, "CONSUMERS": 2, "CLUSTER": 2, "WIDE": True},
 }
 OF_TILES = pytest.mark.parametrize("tile", TILES)
 
@@ -78,7 +80,8 @@ def test_corrections_count(device):
         return (result - exact).norm() / exact.norm()
 
     planes, _ = run_checked(LIBRARY, "matmul", "planes", a, b, **X3)
-    assert error(checked(device, a, b)) <= 1.5 * error(planes)
+    for tile in ("small", "wide"):
+        assert error(checked(device, a, b, tile)) <= 1.5 * error(planes)
     assert error(a.half().double() @ b.half().double()) > 500 * error(planes)
 
 
@@ -107,6 +110,8 @@ def test_machine_code():
     config = next(c for c in DESIGN.configs(call.problem, Target.named("h200")) if (c["BM"], c["BN"]) == (128, 128))
     *_, corrections, main, joined = DESIGN.launches(call.problem, config, *call.parts[0])
     assert corrections.expression == main.expression and "true, matmul::NO_SCALES, true, true" in main.expression
+    *_, wide, _, _ = DESIGN.launches(call.problem, config | {"WIDE": True}, *call.parts[0])
+    assert "128, 256, 2" in wide.expression and "false, matmul::NO_SCALES, true, true" in wide.expression
     for launch, code in ((main, "HGMMA"), (joined, "LDG.E.128")):
         source = launch.source
         (read,) = sass.read(nvcc.compiled("90a", [source.header], [launch.expression]).cubin).values()

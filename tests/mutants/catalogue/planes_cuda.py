@@ -42,7 +42,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/persistent_planes.py",
         "test_persistent_planes_cuda",
-        ("sums of all of K in the tensor cores", "result, PROMOTES=True", "result"),
+        ("sums of all of K in the tensor cores", "result, PROMOTES=promotes", "result"),
         ("both operands' high planes first", "high_first=False", "high_first=True"),
         ("the low plane of A in the main sum", "a_planes[..., of_main.k :]", "a_planes[..., : of_main.k]"),
     ),
