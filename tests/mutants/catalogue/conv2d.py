@@ -296,6 +296,12 @@ MUTANTS = [
         ("channels apart are taken for neighbours", "k * (WIDTH > 1 ? 1 : stride.input.c)", "k"),
     ),
     *of(
+        "cuda_reference/conv2d/implicit_gemm.py",
+        "test_copied_inputs",
+        ("the copy is not what is multiplied", "(input,), copies =", "_, copies ="),
+        ("copies of channels_last", "and taps > 1 and not problem.channels_last", "and taps > 1"),
+    ),
+    *of(
         "cuda_reference/conv2d/parts/runs.cuh",
         "test_depthwise_inputs_slide and float32",
         ("a bit each of 32 rows", "COUNT > 32), uint64_t", "COUNT > 64), uint64_t"),
