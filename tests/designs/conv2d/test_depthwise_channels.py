@@ -97,6 +97,8 @@ def test_any_width_is_taken_and_columns_that_are_unrolled():
     assert "columns" in DESIGN.refuses(problem(image, (DEPTHWISE_ROWS + 1, 3), **options), H200)
     assert DESIGN.refuses(problem(image, (14, 3), dilation=(3, 1), **options), H200) is None
     assert "columns" in DESIGN.refuses(problem(image, (15, 3), dilation=(3, 1), **options), H200)
+    asked = problem((1, 4, DEPTHWISE_ROWS, 8), (DEPTHWISE_ROWS - 7, 1))  # of 8 rows of results
+    assert max(config.kwargs["RUN"] for config in DESIGN.configs(asked, H200)) == 8
 
 
 @pytest.mark.parametrize("taps", FILTERS)
