@@ -156,7 +156,7 @@ print(json.dumps([code.hot_loop(), kernel.metadata.shared, code.stack_bytes, con
 @pytest.mark.parametrize("dtype", ("float32", "bfloat16"))
 @pytest.mark.parametrize("layout, share", [("channels_last", 0.5), ("contiguous_format", 0.3)])
 def test_a_column_is_loaded_once_in_vectors(layout, share, dtype):
-    """Of 328 channels, of whose number Triton knows nothing but that it is even: run + 12 loads of inputs, and 13 of taps."""
+    """With 328 channels, a number that 16 does not divide: run + 12 loads of inputs, and 13 of taps."""
     loop, shared_bytes, stack_bytes, run = json.loads(printed(COMPILE, layout, dtype, "328", "13"))
     a_lane = 4 if layout == "channels_last" else 1
     loads = {opcode: n for opcode, n in loop.items() if opcode.startswith(("LDG", "LDS", "LDL"))}
