@@ -14,6 +14,7 @@ MOST_HELD = 48  # taps in registers, of a column and the channels that are loade
 REGISTERS = 128  # with which an SM holds 16 warps; for longer columns and other types ptxas spills a few
 BUDGET = 116  # of them, for sums, taps and inputs
 MOST_KEPT = 9  # taps of a filter that `depthwise_channels` keeps in registers
+MOST_ROWS = 20  # of inputs, of four channels, with which a run of 8 fits REGISTERS
 PACKED_TILES = (4, 8, None), (4, 8, REGISTERS), (4, 14, None), (2, 8, None), (2, 4, None)  # its warps, runs, most registers
 NCHW_TILES = (4, 8), (4, 16), (2, 8), (2, 4)  # its warps and runs of one channel a lane
 
@@ -63,9 +64,10 @@ def channels_configs(problem, target):
         several = 2 if problem.stride[0] > 1 and few else 1
         for warps, turns in ((4, several), (2, several), (4, 3 - several)):
             yield config(warps, run(8), turns)
-        if not few:  # as many taps as inputs are loaded, or more: packing them pays for itself
+        if not few:  # a load then brings the taps of four channels
             for warps, length, most in dict.fromkeys((w, run(n), r) for w, n, r in PACKED_TILES):
-                yield config(warps, length, maxnreg=most, PACKED=True)
+                if most is None or extent(length, problem) <= MOST_ROWS:
+                    yield config(warps, length, maxnreg=most, PACKED=True)
     else:
         for warps, length in dict.fromkeys((w, run(n)) for w, n in NCHW_TILES):
             yield config(warps, length)
