@@ -64,6 +64,7 @@ SUITE = (
     "tests/designs/conv2d/test_cuda_cores_triton.py",
     "tests/designs/conv2d/test_winograd.py",
     "tests/designs/conv2d/test_grouped.py",
+    "tests/designs/conv2d/test_depthwise_channels.py",
     "tests/designs/conv2d/test_channels_last.py",
     "tests/designs/conv2d/test_channels_last_cuda.py",
     "tests/designs/conv2d/test_unfolded.py",
