@@ -85,7 +85,7 @@ def test_elements_of_any_strides(kind, layout):
 @pytest.mark.parametrize("layout", (torch.clone, padded, step_two))
 @pytest.mark.parametrize("name", [name for name in CHUNKED if "one by one" not in name])
 def test_copied_inputs(name, layout):
-    """Of fp32 in NCHW with several taps: by a launch more, after which cp.async copies 16 bytes. Others are not offered it."""
+    """A launch more, after which cp.async copies 16 bytes: for fp32 in NCHW with several taps. Others are not offered it."""
     image, filters, options = CHUNKED[name]
     (input, weight), precision = of_kind("ieee", image, filters, layout=layout)
     bias = random(filters[0])
