@@ -163,7 +163,7 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     if copied:
         found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w))
         problem, chunked = dataclasses.replace(problem, channels_last=True), True
-    if terms % chunk or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
+    if terms % chunk or copied or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
         row = ceil_div(terms, chunk) * chunk
         found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
     if not chunked:

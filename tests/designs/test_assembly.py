@@ -50,8 +50,8 @@ def wgmma(t, sums, kind, tiles=8, flags="", k_major=(True, True), adds=True, fra
     along = "".join(f", {str(value).lower()}" for value in k_major)
     given, a = ("Numbers<unsigned, 4> a", numbers("a", 4)) if fragments else ("uint64_t a", "a")
     arguments = f"<{t}>" if fragments else f"<{t}{along}, {str(adds).lower()}>"
-    fp8_or_fragments = "Fp8" in t or fragments
-    condition = f"setp.ne.u32 adds, {int(adds)}, 0;" if fp8_or_fragments else "setp.eq.u32 adds, 0, 0;"
+    has_flag = "Fp8" in t or t in ("__half", "__nv_bfloat16") or fragments
+    condition = f"setp.ne.u32 adds, {int(adds)}, 0;" if has_flag else "setp.eq.u32 adds, 0, 0;"
     ones = "" if sums == "int" else ", 1, 1"
     instruction = f"wgmma.mma_async.sync.aligned.m64n{8 * tiles}{kind}"
     return Probe(

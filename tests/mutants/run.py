@@ -124,6 +124,7 @@ SUITE = (
     "tests/simt/test_build.py",
     "tests/simt/test_first_calls.py",
     "tests/perf/measure/test_comparison.py",
+    "tests/perf/measure/test_model_predictions.py",
     "tests/perf/measure/test_sweep.py",
     "tests/designs/matmul/test_persistent.py",
     "tests/designs/matmul/test_persistent_cuda.py",
