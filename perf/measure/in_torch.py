@@ -1,17 +1,13 @@
-"""python -m perf torch: the host time of calls, and the times of whole models, next to torch's, on this GPU.
+"""python -m perf torch: the host time of calls, next to torch's, on this GPU.
 
-Host: what a repeated call of small operands takes of the CPU until it returns, as it is, while its gradients are recorded, and
-in a function that torch.compile has compiled. Models: those of examples/, larger, forward alone and with backward, with torch's
-modules, with ours where nn.replace measures them to be faster (for each of the two, within --budget), and with ours throughout;
-call by call, and as a CUDA graph, which leaves out the host. All that is compared takes turns.
+What a repeated call of small operands takes of the CPU until it returns: as it is, while its gradients are recorded, and in a
+function that torch.compile has compiled; and what a module takes forward and backward. All that is compared takes turns.
 
 Exit status: 2 without a GPU.
 """
 
-import copy
 import functools
 import importlib
-import itertools
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,28 +16,24 @@ import torch
 
 from tritonkernels.choice.clock import GpuClock
 
-from .. import ROOT
-from ..arguments import positive, writable
+from ..arguments import writable
 from ..show import table
 from . import contenders, records
 from .environment import add_commit, environment
-from .turns import WARM_UPS, build_native, in_turns, warm
+from .turns import WARM_UPS, build_native, in_turns
 
 SIZE = 64  # of the operands of host times, whose kernels take less than their launch
 CALLS = 300  # in a row; the GPU's queue holds them all
-ROUNDS = 15  # of host times
-SECONDS = 2.0  # of a model's times, at least ROUNDS
-HEADINGS = ("what", "of", "modules or operator", "swapped", "median us", "p20-p80")
+ROUNDS = 15
+HEADINGS = ("call", "whose", "median us", "p20-p80")
 
 
 @dataclass
 class Time:
-    """Microseconds of a call or a model's step."""
+    """Microseconds of a call."""
 
-    what: str  # "host" or the model's name and type
     of: str
     name: str
-    swapped: str = ""  # modules, of how many
     median_us: float | None = None
     p20_us: float | None = None
     p80_us: float | None = None
@@ -49,13 +41,10 @@ class Time:
 
     @property
     def cells(self):
-        return [self.what, self.of, self.name, self.swapped, f"{self.median_us:.1f}", f"{self.p20_us:.1f}-{self.p80_us:.1f}"]
+        return [self.of, self.name, f"{self.median_us:.1f}", f"{self.p20_us:.1f}-{self.p80_us:.1f}"]
 
 
 def add_arguments(parser):
-    parser.add_argument(
-        "--budget", type=positive("seconds"), default=60.0, metavar="SECONDS", help="of an nn.replace; default: %(default)g"
-    )
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the times there")
     add_commit(parser)
 
@@ -68,7 +57,7 @@ def main(options, parser):
     found, origin = [], environment(device, options.commit)
     clock = GpuClock(device)
     build_native(device)
-    for time in itertools.chain(host_times(device, clock), model_times(device, clock, options.budget)):
+    for time in host_times(device, clock):
         time.environment = origin
         found.append(time)
         if options.json:  # what was found so far
@@ -77,7 +66,6 @@ def main(options, parser):
     return 0
 
 
-# Host times.
 def host_times(device, clock):
     for (op, mode), contestants in calls(device).items():
         runs = {name: functools.partial(_host_us, call, clock) for name, call in contestants.items()}
@@ -86,7 +74,7 @@ def host_times(device, clock):
             for _ in range(WARM_UPS):
                 call()
         for name, times in in_turns(runs, ROUNDS).items():
-            yield Time("host", f"{op}, {mode}", name, **times)
+            yield Time(f"{op}, {mode}", name, **times)
 
 
 def _host_us(call, clock):
@@ -114,78 +102,19 @@ def calls(device):
         found[title, "plain"] = {name: functools.partial(f, first, second) for name, f in functions.items()}
         found[title, "recorded"] = {name: functools.partial(f, learnt, second) for name, f in functions.items()}
         found[title, "compiled"] = {name: functools.partial(_compiled(f), first, second) for name, f in functions.items()}
+    for dtype, title in ((torch.float32, "fp32"), (torch.float16, "fp16")):
+        linear = torch.nn.Linear(SIZE, SIZE, device=device, dtype=dtype)
+        modules = {"torch": linear}
+        modules |= {name: importlib.import_module(f"{name}.nn").Linear.from_torch(linear) for name in ours}
+        batch, gradient = draw(SIZE, SIZE, dtype=dtype).requires_grad_(), draw(SIZE, SIZE, dtype=dtype)
+        steps = {name: functools.partial(_step, module, batch, gradient) for name, module in modules.items()}
+        found[f"nn.Linear, {title}", "forward and backward"] = steps
     return found
+
+
+def _step(module, batch, gradient):
+    return torch.autograd.grad(module(batch), (batch, *module.parameters()), gradient)
 
 
 def _compiled(function):
     return torch.compile(lambda first, second: function(first, second), fullgraph=True)
-
-
-# Models.
-def model_times(device, clock, budget):
-    torch.manual_seed(0)
-    for name, model, batch in models(device):
-        for what in ("forward", "forward and backward"):
-            steps, swapped = {}, {}
-            for modules, changed, count in variants(model, batch, what, budget):
-                steps[modules], swapped[modules] = functools.partial(step, changed, batch, what), count
-            warm(steps)
-            for of, runs in ((what, steps), (f"{what}, CUDA graph", {name: clock.replay(run) for name, run in steps.items()})):
-                timed = {name: functools.partial(_step_us, run, clock) for name, run in runs.items() if run}
-                begun = clock.now()
-                for run in timed.values():
-                    run()
-                rounds = max(ROUNDS, min(100, int(SECONDS / max(1e-3, clock.now() - begun))))
-                for modules, times in in_turns(timed, rounds).items():
-                    yield Time(name, of, modules, swapped[modules], **times)
-
-
-def models(device):
-    """(name, model, (inputs, classes)): those of examples/, as large as people have them."""
-    resnet, transformer = (_example(name) for name in ("resnet", "transformer"))
-    for dtype, title in ((torch.float32, "fp32"), (torch.bfloat16, "bf16")):
-        images = torch.randn(32, 3, 224, 224, device=device, dtype=dtype).to(memory_format=torch.channels_last)
-        model = resnet.resnet(64).to(device, dtype, memory_format=torch.channels_last)
-        yield f"ResNet, {title}", model, (images, torch.randint(resnet.CLASSES, (32,), device=device))
-        tokens = torch.randint(transformer.TOKENS, (512, transformer.LENGTH), device=device)
-        model = transformer.Transformer(1024).to(device, dtype)
-        yield f"transformer, {title}", model, (tokens, tokens)
-
-
-def _example(name):
-    folder = str(ROOT / "examples")
-    if folder not in sys.path:  # where it finds what the examples share
-        sys.path.append(folder)
-    return importlib.import_module(name)
-
-
-def variants(model, batch, what, budget):
-    """(whose modules, the model with them, how many were swapped), where they are faster at `what`."""
-    yield "torch", model, ""
-    for package in contenders.PACKAGES.values():
-        nn = importlib.import_module(f"{package}.nn")
-        throughout, faster = copy.deepcopy(model), copy.deepcopy(model)
-        rows = nn.replace(throughout, "torch", only_where_faster=False)
-        step(throughout, batch, what)  # builds what the budget is not for
-        with torch.set_grad_enabled(what != "forward"):
-            chosen = nn.replace(faster, "torch", inputs=batch[0], budget=budget)
-        for modules, changed, own in ((f"{package}, where faster", faster, chosen), (package, throughout, rows)):
-            yield modules, changed, f"{sum(row.swapped for row in own)} of {len(own)}"
-
-
-def step(model, batch, what):
-    inputs, classes = batch
-    if what == "forward":
-        with torch.no_grad():
-            return model(inputs)
-    logits = model(inputs).flatten(0, -2)
-    loss = torch.nn.functional.cross_entropy(logits.float(), classes.flatten())
-    return torch.autograd.grad(loss, list(model.parameters()))
-
-
-def _step_us(run, clock):
-    clock.synchronize()
-    begun = clock.now()
-    run()
-    clock.synchronize()
-    return (clock.now() - begun) * 1e6

@@ -105,18 +105,13 @@ the cell links. The tests of streams, of CUDA graphs and "on a GPU" need a GPU; 
 COSTS = """\
 ## What it costs
 
-`python -m perf torch` measures both tables on a GPU. {origin}.
-
 **The host's time of a call** on operands of {size} x {size}, in microseconds, until it returns: as it is, while its gradients
-are recorded, and in a function that torch.compile has compiled. Kernels of larger operands hide it, and CUDA graphs lack it.
+are recorded, and in a function that torch.compile has compiled; and of a module's forward and backward together. Kernels of
+larger operands hide it, and CUDA graphs lack it. What whole models take is in [the results](results.md).
+
+`python -m perf torch` measures it on a GPU. {origin}.
 
 {host}
-
-**Models**: the [examples](../examples), but larger, in microseconds, with torch's modules and with ours throughout; in
-brackets how many are ours. A CUDA graph leaves out the host. [`nn.replace`](nn.md) measures first and swaps only what is
-faster: a column *where faster*, if there is one, is of its models.
-
-{models}
 """
 
 
@@ -130,23 +125,16 @@ def markdown():
 
 
 def _costs(times):
-    host, models = ([t for t in times if (t["what"] == "host") == of_host] for of_host in (True, False))
-    return COSTS.format(
-        origin=measured.origin_in([time["environment"] for time in times]),
-        size=SIZE,
-        host=as_table(*_side_by_side(host, "{median_us:.1f}")),
-        models=as_table(*_side_by_side(models, "{median_us:.0f} ({swapped})")),
-    )
+    origin = measured.origin_in([time["environment"] for time in times])
+    return COSTS.format(origin=origin, size=SIZE, host=as_table(*_side_by_side(times)))
 
 
-def _side_by_side(times, text):
+def _side_by_side(times):
     """(headings, rows): a column of each of the names that are compared."""
-    names = list(dict.fromkeys(time["name"] for time in times))
-    rows = {}
+    names, rows = list(dict.fromkeys(time["name"] for time in times)), {}
     for time in times:
-        what = time["of"] if time["what"] == "host" else f"{time['what']}, {time['of']}"
-        rows.setdefault(what, {})[time["name"]] = text.format(**time).removesuffix(" ()")
-    return ["", *names], [[what, *(cells.get(name, "") for name in names)] for what, cells in rows.items()]
+        rows.setdefault(time["of"], {})[time["name"]] = f"{time['median_us']:.1f}"
+    return ["", *names], [[of, *(cells.get(name, "") for name in names)] for of, cells in rows.items()]
 
 
 def _row(feature):

@@ -39,10 +39,9 @@ def test_the_cpp_that_repeats_calls_is_there_before_anything_is_timed(monkeypatc
     monkeypatch.setattr(in_torch, "environment", lambda device, commit: {})
     monkeypatch.setattr(in_torch, "GpuClock", lambda device: None)
     monkeypatch.setattr(turns.native, "load", lambda: done.append("built"))
-    for name in ("host_times", "model_times"):
-        monkeypatch.setattr(in_torch, name, lambda *args, name=name: done.append(name) or ())
-    assert in_torch.main(SimpleNamespace(commit=None, budget=1.0, json=None), None) == 0
-    assert done == ["built", "host_times", "model_times"]
+    monkeypatch.setattr(in_torch, "host_times", lambda *args: done.append("timed") or ())
+    assert in_torch.main(SimpleNamespace(commit=None, json=None), None) == 0
+    assert done == ["built", "timed"]
 
 
 def test_contestants_take_turns():
@@ -59,47 +58,28 @@ def test_host_times_are_of_the_same_computation():
         results = {name: call() for name, call in contestants.items()}
         assert set(results) == {"torch", "tritonkernels", "cuda_reference"}
         for name, result in results.items():
-            torch.testing.assert_close(result, results["torch"], rtol=2e-3, atol=2e-3, msg=f"{op}, {mode}: {name}")  # fp16 sums
-            assert result.requires_grad == (mode == "recorded")
+            torch.testing.assert_close(result, results["torch"], rtol=2e-3, atol=8e-3, msg=f"{op}, {mode}: {name}")  # fp16 sums
+            assert mode == "forward and backward" or result.requires_grad == (mode == "recorded")
+        if mode == "forward and backward":
+            assert len(results["torch"]) == 3, "of the operand, the weight and the bias"
 
 
 @thorough
 def test_all_times_are_taken(monkeypatch):
-    """Times of tiny models, call by call; a GPU's graphs are stood in for."""
-    for name, value in {"SIZE": 16, "CALLS": 2, "ROUNDS": 2, "SECONDS": 0.0}.items():
+    for name, value in {"SIZE": 16, "CALLS": 2, "ROUNDS": 2}.items():
         monkeypatch.setattr(in_torch, name, value)
-    resnet = in_torch._example("resnet")
-    tiny = (
-        "ResNet",
-        resnet.resnet(2).to(DEVICE),
-        (torch.randn(2, 3, 16, 16, device=DEVICE), torch.zeros(2, device=DEVICE).long()),
-    )
-    monkeypatch.setattr(in_torch, "models", lambda _: [tiny])
-    monkeypatch.setattr(in_torch, "variants", lambda model, *_: [("torch", model, ""), ("ours", model, "0 of 9")])
-    monkeypatch.setattr(in_torch, "warm", lambda steps: None)
-    host = list(in_torch.host_times(DEVICE, Clock()))
-    models = list(in_torch.model_times(DEVICE, Clock(), 1.0))
-    assert len(host) == 3 * 3 * 3 and len(models) == 2 * 2 * 2
-    assert all(0 < t.p20_us <= t.median_us <= t.p80_us for t in host + models)
+    found = list(in_torch.host_times(DEVICE, Clock()))
+    assert len(found) == (3 * 3 + 2) * 3
+    assert all(0 < t.p20_us <= t.median_us <= t.p80_us for t in found)
 
 
 def test_the_page_has_every_time(tmp_path, monkeypatch):
     environment = {"device": "X1", "date": "2026-01-01", "torch": "2", "triton": "3", "cuda": "13", "commit": "abc"}
-    times = [
-        in_torch.Time("host", f"gemm, {mode}", name, "", 11.5, 1, 2, environment) for mode in "ab" for name in ("torch", "us")
-    ]
-    times += [
-        in_torch.Time("ResNet", "forward", name, count, 99.6, 1, 2, environment)
-        for name, count in (("torch", ""), ("us", "3 of 4"))
-    ]
+    times = [in_torch.Time(f"gemm, {mode}", name, 11.5, 1, 2, environment) for mode in "ab" for name in ("torch", "us")]
     (tmp_path / "x1").mkdir()
     records.write_json(tmp_path / "x1/torch.json", times)
-    assert len(json.loads((tmp_path / "x1/torch.json").read_text())["records"]) == 6
+    assert len(json.loads((tmp_path / "x1/torch.json").read_text())["records"]) == 4
     monkeypatch.setattr(torch_page.measured, "RESULTS", tmp_path)
     page = torch_page.markdown()
-    for line in (
-        "| gemm, a | 11.5 | 11.5 |",
-        "| ResNet, forward | 100 | 100 (3 of 4) |",
-        "X1, 2026-01-01, torch 2, Triton 3, CUDA 13",
-    ):
+    for line in ("| gemm, a | 11.5 | 11.5 |", "X1, 2026-01-01, torch 2, Triton 3, CUDA 13"):
         assert line in page, line
