@@ -56,10 +56,10 @@ constexpr bool HAS_COLUMNS = 8 <= TILES && TILES <= 32 && (TILES % 2 == 0 || std
 // no factors of 1 for A and B.
 #define WGMMA_TEXT(IF, FLAG, TYPES, N, NAMES) \
     "{.reg .pred adds; setp." IF ".u32 adds, " FLAG ", 0; wgmma.mma_async.sync.aligned.m64n" N TYPES " {" NAMES "}, "
-#define WGMMA_16_BITS(TYPES, N, NAMES, SUMS, A, B, A_FLAG, B_FLAG, ...)                                                      \
-    SM90A(WGMMA_TEXT("eq", "0", TYPES, N, NAMES) A ", " B ", adds, 1, 1, " A_FLAG ", " B_FLAG ";}"                           \
+#define WGMMA_16_BITS(TYPES, N, NAMES, SUMS, A, B, A_FLAG, B_FLAG, FLAG, ...)                                                \
+    SM90A(WGMMA_TEXT("ne", FLAG, TYPES, N, NAMES) A ", " B ", adds, 1, 1, " A_FLAG ", " B_FLAG ";}"                          \
           : SUMS                                                                                                             \
-          : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR))
+          : "l"(a), "l"(b), "n"(!A_K_MAJOR), "n"(!B_K_MAJOR), "n"(ADDS))
 #define WGMMA_32_BITS(TYPES, N, NAMES, SUMS, A, B, ...) \
     SM90A(WGMMA_TEXT("eq", "0", TYPES, N, NAMES) A ", " B ", adds, 1, 1;}" : SUMS : "l"(a), "l"(b))
 #define WGMMA_FP8(TYPES, N, NAMES, SUMS, A, B, FLAG, ...) \
@@ -123,7 +123,7 @@ __device__ __forceinline__ void wgmma(Tile (&sum)[TILES], uint64_t a, uint64_t b
     using Number = std::remove_extent_t<decltype(sum[0].x)>;
     static_assert(HAS_COLUMNS<Number, TILES>, "64 to 256 columns");
     constexpr bool FP8 = std::is_same_v<Number, float> && sizeof(T) == 1;
-    static_assert(ADDS || FP8, "a sum of its own for each slice is for fp8");
+    static_assert(ADDS || FP8 || std::is_same_v<T, __half>, "a sum of its own for each slice is for fp8 and planes");
     if constexpr (std::is_same_v<Number, int>) {
         static_assert(A_K_MAJOR && B_K_MAJOR && sizeof(T) == 1, "int sums are of bytes, which lie along k");
         if constexpr (std::is_signed_v<T>)

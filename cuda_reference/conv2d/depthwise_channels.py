@@ -15,6 +15,7 @@ from .parts.runs import (
     channels_per_load,
     columns_at_once,
     filter_bytes,
+    slides,
     unrolled,
 )
 
@@ -60,7 +61,7 @@ def work(problem, config, target):
         width = 1
     channels, shared = LANES * width, filter_bytes(problem, width, LANES)
     given = count_blocks(problem, width), THREADS, strip(problem, RUN, THREADS // LANES), channels
-    steps, outputs = 1 + columns_at_once(problem), RUN * THREADS * width
+    steps, outputs = 1 + columns_at_once(problem, slides(problem)), RUN * THREADS * width
     taps, registers = channels * whole(problem.r * problem.s * problem.dtype.itemsize), 40 + RUN * width
     return (of_outputs(problem, target, *given, steps, outputs, taps, registers, shared),)
 

@@ -1,5 +1,6 @@
 """conv2d, implicit_gemm: the configs and launches of implicit_gemm.cuh."""
 
+import dataclasses
 import functools
 
 import torch
@@ -9,9 +10,10 @@ from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.work import gathered, of_product, rewritten
 from tritonkernels.workspace import counters, partial_sums
 
+from ..conv2d_weight.parts import channels_last
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
-from .parts.taps import THREADS, in_chunks, rows_of_filters, table_of_taps
+from .parts.taps import THREADS, are_in_chunks, in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
 MOST_PIXELS = 2**31 - 2**10  # pixel numbers up to the end of the last tile fit in 32 bits
@@ -73,11 +75,21 @@ def _fitting(kinds, most_bytes):
 
 
 def configs(problem, target):
-    """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits."""
+    """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits. COPIED: after a copy
+    of an input in NCHW as channels_last."""
     kinds = _kinds(problem, target)
     if not target.is_gpu:
-        return [config | {"SPLITS": splits} for config in configs_of(_NAMES, *kinds[::-1]) for splits in (1, 3)]
-    return _fitting(kinds, target.shared_per_block - 1024)
+        own = [config | {"SPLITS": splits} for config in configs_of(_NAMES, *kinds[::-1]) for splits in (1, 3)]
+    else:
+        own = _fitting(kinds, target.shared_per_block - 1024)
+    return [*own, *(config | {"COPIED": True} for config in own)] if _copies_pay(problem) else own
+
+
+def _copies_pay(problem):
+    """Whether the products of fp32 by cp.async of 16 bytes, not of 4, may be worth a copy: each input has several taps. Other
+    types have a design for it, warp_specialized."""
+    whole, taps = problem.c // problem.groups % 4 == 0 < problem.c, problem.r * problem.s
+    return problem.dtype == torch.float32 and problem.precision == "ieee" and whole and taps > 1 and not problem.channels_last
 
 
 def refuses(problem, target):
@@ -95,6 +107,9 @@ def splits_of(config, slices):
 
 
 def launches(problem, config, input, weight, bias, out):
+    if "COPIED" in config:
+        (input,), copies = channels_last.in_chunks((input, are_in_chunks))
+        yield from copies
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
@@ -123,7 +138,7 @@ def launches(problem, config, input, weight, bias, out):
 @kept
 def _tile_of(config):
     """What its Work depends on but for the splits."""
-    return config["BM"], config["BN"], config["SLICE"], threads_of(config), config["STAGES"]
+    return config["BM"], config["BN"], config["SLICE"], threads_of(config), config["STAGES"], "COPIED" in config
 
 
 def work(problem, config, target):
@@ -135,7 +150,7 @@ def work(problem, config, target):
 
 
 @functools.lru_cache(KNOWN_PROBLEMS)
-def _of_tile(problem, bm, bn, slice_bytes, threads, stages):
+def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     """(slices, splits -> the Works, and those that are known by now: the configs' numbers of splits come down to a few).
 
     The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
@@ -145,7 +160,10 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages):
     chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
     chunked = problem.channels_last and channels > 0 and channels % chunk == 0
     found = []
-    if terms % chunk or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
+    if copied:
+        found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w))
+        problem, chunked = dataclasses.replace(problem, channels_last=True), True
+    if terms % chunk or copied or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
         row = ceil_div(terms, chunk) * chunk
         found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
     if not chunked:

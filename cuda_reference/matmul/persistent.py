@@ -153,18 +153,24 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
         workspace = torch.empty(splits * out.shape[0], problem.m, pitch, dtype=torch.float32, device=out.device)
         alone = {"alpha": 1.0, "beta": 0.0, "bias": False, "activation": None, "out_dtype": torch.float32}
         sums, result = dataclasses.replace(problem, **alone), (None, None, workspace)
-    copies, given, parameters = prepared(sums, config, a, b, *result, *scales, b_across_k=across)
-    yield from copies
-    clusters = splits * out.shape[0] * tiles_of_clusters(problem, config)
-    yield Kernel(_TEMPLATE, variants(problem, config)).launch(
-        parameters,
-        (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
-        (config["CONSUMERS"] + 1) * 128,
-        (*_with_addend_in_boxes(given, parameters), splits),
-        block_bytes(problem, config, parameters),
-    )
+    yield from multiplying(sums, config, a, b, *result, *scales, splits=splits, b_across_k=across)
     if splits > 1:
         yield addition(problem, splits, workspace, arguments(problem, a, b, c, bias, out))
+
+
+def multiplying(problem, config, a, b, c, bias, out, *scales, splits=1, b_across_k=False, **parameters):
+    """The launches of a product: out (splits * batch, M, N in whole boxes) is its result, or the sums of each split of K.
+    Parameters of the template may be others than the problem's."""
+    copies, given, own = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=b_across_k)
+    yield from copies
+    clusters = out.shape[0] * tiles_of_clusters(problem, config)
+    yield Kernel(_TEMPLATE, variants(problem, config)).launch(
+        own | parameters,
+        (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
+        (config["CONSUMERS"] + 1) * 128,
+        (*_with_addend_in_boxes(given, own), splits),
+        block_bytes(problem, config, own),
+    )
 
 
 def _with_addend_in_boxes(given, parameters):

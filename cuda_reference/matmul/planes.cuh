@@ -42,7 +42,7 @@ __device__ __forceinline__ void for_sums(LaneSums<float> (&sums)[PARTS][MS][NS],
         for_sums(sums[part], [&](float& number, int i) { change(number, part * MS * NS * 4 + i); });
 }
 
-// Undoes the shifts of sums over all of K, and gives NaN where too much may be lost.
+// shifted_back of sums over all of K.
 template <int MS, int NS>
 __device__ __forceinline__ void shift_back(LaneSums<float> (&sums)[MS][NS], const int* a_ranges, const int* b_ranges,
                                            int first_row, int first_col, int M, int N) {
@@ -58,9 +58,7 @@ __device__ __forceinline__ void shift_back(LaneSums<float> (&sums)[MS][NS], cons
                 const int a = min(lane_row + m * 8, M - 1), a_shift = shift_of(a_ranges[a]);
                 const float a_counted = a_ranges[2 * M + a];
                 float& sum = sums[m / 2][n].x[m % 2 * 2 + i];
-                const bool many = fmaxf(a_counted, 0) + fmaxf(b_counted, 0) > fabsf(sum) * 0x1p8f;
-                if (many && a_counted + b_counted > 0) sum = NAN;  // refused: docs/numerics.md has the rule
-                sum = shifted(sum, -(a_shift + b_shift));
+                sum = shifted_back(sum, a_shift, a_counted, b_shift, b_counted);
             }
         }
 }

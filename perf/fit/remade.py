@@ -11,8 +11,9 @@ _ROWS = "2026-11-27T05:20"  # they go through shared memory
 _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which small tiles wait for
 _BY_MMA = "2026-11-27T09:00"  # tf32 is rounded in one instruction, odd rows go through shared memory
 CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are multiples of
-# A design, or one in a precision, or problems of a class that it takes or with ODD_ROWS, or a number of its configs: since when
-# times count
+FEW_TAPS, LONG_COLUMNS = 5, "long columns of taps"  # of which each tap had loads of its own
+# A design, or one in a precision, or for problems of a class, ODD_ROWS or LONG_COLUMNS, or by a number of its configs: since
+# when times count
 REMADE = {
     f"cuda_reference matmul.persistent: {ODD_ROWS}": _ROWS,
     "cuda_reference matmul.cluster_split_k": _LOOP,
@@ -37,6 +38,8 @@ REMADE = {
         f"cuda_reference {name}: {ODD_ROWS}": "2026-11-30T02:00"
         for name in ("gemm.rasterized", "gemm.async_copy", "gemm.split_k", "gemm.stream_k", "matmul.cuda_cores")
     },
+    **{f"cuda_reference conv2d.{name}: {LONG_COLUMNS}": "2026-11-30T11:30" for name in ("depthwise", "depthwise_channels")},
+    f"tritonkernels conv2d.depthwise_channels: {LONG_COLUMNS}": "2026-11-30T12:00",  # columns of taps in turn, packed or not
     "tritonkernels matmul.persistent tf32": "2026-11-25T11:30",  # TMA rounds, nothing is copied along K
     f"tritonkernels matmul.warp_specialized: {ODD_ROWS}": "2026-11-27T15:36",  # a warp writes neighbours of a row
 }
@@ -64,6 +67,8 @@ def _since(run):
     design, parts = design_of(run.key), [*run.factors, *(f"{name} {value}" for name, value in as_dict(run.config).items())]
     if hasattr(run.problem, "n") and run.problem.n * run.problem.out_dtype.itemsize % CHUNK:
         parts.append(ODD_ROWS)
+    if getattr(run.problem, "r", 0) > FEW_TAPS:
+        parts.append(LONG_COLUMNS)
     return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in parts)))
 
 

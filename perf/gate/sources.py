@@ -121,6 +121,7 @@ def _hashes():
     """{path: a hash of it} of all files that a step may depend on, as they were when this was first asked."""
     folders = (ROOT / name for name in (*environment.SOURCES, "examples"))
     paths = (path for folder in folders for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    paths = (path for path in paths if path.suffix != ".lock")  # of a run of mutants
     found = {path: path.read_bytes() for path in paths if not path.is_relative_to(ROOT / environment.RESULTS)}
     settings = re.findall(r"^\[tool\.pytest.*?(?=^\[|\Z)", (ROOT / SETTINGS).read_text(), re.MULTILINE | re.DOTALL)
     found[ROOT / SETTINGS] = "".join(settings).encode()

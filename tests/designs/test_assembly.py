@@ -50,8 +50,8 @@ def wgmma(t, sums, kind, tiles=8, flags="", k_major=(True, True), adds=True, fra
     along = "".join(f", {str(value).lower()}" for value in k_major)
     given, a = ("Numbers<unsigned, 4> a", numbers("a", 4)) if fragments else ("uint64_t a", "a")
     arguments = f"<{t}>" if fragments else f"<{t}{along}, {str(adds).lower()}>"
-    fp8_or_fragments = "Fp8" in t or fragments
-    condition = f"setp.ne.u32 adds, {int(adds)}, 0;" if fp8_or_fragments else "setp.eq.u32 adds, 0, 0;"
+    has_flag = "Fp8" in t or t in ("__half", "__nv_bfloat16") or fragments
+    condition = f"setp.ne.u32 adds, {int(adds)}, 0;" if has_flag else "setp.eq.u32 adds, 0, 0;"
     ones = "" if sums == "int" else ", 1, 1"
     instruction = f"wgmma.mma_async.sync.aligned.m64n{8 * tiles}{kind}"
     return Probe(
@@ -183,6 +183,7 @@ PROBES = (
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 0"),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 1, 0", k_major=(False, True)),
     wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 1", k_major=(True, False)),
+    wgmma("__half", "float", "k16.f32.f16.f16", flags=", 0, 0", adds=False),
     wgmma("__nv_bfloat16", "float", "k16.f32.bf16.bf16", flags=", 0, 1", k_major=(True, False)),
     wgmma("float", "float", "k8.f32.tf32.tf32"),
     wgmma("float", "float", "k8.f32.tf32.tf32", fragments=True),

@@ -26,6 +26,7 @@ PRECISIONS = {  # that designs of matmul do not have
         "cluster_split_k": {"ieee", "fp64"} | PLANES | BITS,
         "planes": ALL - PLANES,
         "fused_planes": ALL - PLANES | {"fp16x3"},
+        "persistent_planes": ALL - {"fp16x3"},
         "wgmma_planes": ALL - {"tf32x3"},
         "cuda_cores": ALL - PLANES - {"ieee", "tf32"},
     },

@@ -37,7 +37,7 @@ LADDER = (
     ),
     Rung(
         "depthwise_channels",
-        "depthwise with lanes along channels, for channels_last",
+        "depthwise with lanes along channels, for channels_last; in Triton for long columns in NCHW, too",
         "beyond the conv2d write-up: one channel per group",
     ),
     Rung(

@@ -1,13 +1,17 @@
-"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one small filter per channel.
+"""conv2d, depthwise_channels: unrolled runs of outputs of four channels a lane, for one filter per channel.
 
-In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as its inputs do. So runs have
-up to eight outputs, all their rows are unrolled, also with a stride, and the taps of a 3 x 3 filter stay in registers. Mirrors
-cuda_reference/conv2d/depthwise_channels.cuh.
+In channels_last, where lanes lie along channels, a tap costs a lane four distant loads, as many as its inputs do. So runs are
+long, all their rows are unrolled, also with a stride, and the taps of a 3 x 3 filter stay in registers. Of a larger filter they
+hold a column at a time: a column of 13 taps and a run of 8 outputs are 416 multiply-adds for 20 loads of inputs. A first kernel
+can pack the filters, so that four channels' taps are one load of 16 bytes, too. In NCHW lanes lie along W, one channel a lane,
+and a tap is one load for all of them: for filters whose columns are too long for `depthwise` to unroll.
+
+Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
 from ..design import Design
 from ..integers import ceil_div
-from ..language.convolution import Geometry, operands
+from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
@@ -16,7 +20,9 @@ from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.work import of_outputs, strip
+from ..problem import needs_wide_offsets
 from .parts.lanes import load_along, store_along
+from .parts.packed_taps import packed, packing
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
@@ -24,18 +30,39 @@ from .parts.tile import bias_or_zero
 
 
 @triton.jit
+def _slide(acc, taps, s, input, corner, h0, q, valid, g, VECTOR: tl.constexpr):
+    """Adds a column of inputs times column s of the taps to the sums of a run in column q, a tuple. Its first tap is in h0."""
+    w = q * g.step_w + (s * g.dilation_w - g.padding_w)
+    in_column = valid & (w >= 0) & (w < g.W)
+    offsets = corner + w * input.w
+    for at in tl.static_range((len(acc) - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
+        inside = in_column & ((h0 + at).to(tl.uint32) < g.H)  # rows above the image are huge numbers
+        if VECTOR > 1:  # vectors that the compiler cannot prove
+            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
+            x = tl.load(input.ptr + offsets, mask=inside, other=0)
+        else:
+            x = load_along(False, input.ptr, offsets, inside)
+        acc = add_products(acc, widened(x, acc[0].dtype), taps, at, g.step_h, g.dilation_h)
+        offsets += input.h
+    return acc
+
+
+@triton.jit
 def _depthwise_channels_kernel(
     input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, RUN: tl.constexpr, BLOCK: tl.constexpr,
-    BLOCK_K: tl.constexpr, TURNS, KEPT: tl.constexpr, VECTOR: tl.constexpr, WIDE: tl.constexpr,
+    BLOCK_K: tl.constexpr, TURNS, KEPT: tl.constexpr, PACKED: tl.constexpr, VECTOR: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """TURNS blocks of BLOCK runs of RUN outputs. KEPT: all taps stay in registers, else a column of them at a time. VECTOR
-    channels lie side by side and aligned in input and result. WIDE: offsets need 64 bits."""
+    """TURNS blocks of BLOCK runs of RUN outputs. KEPT: all taps stay in registers, else a column of them at a time. PACKED: the
+    weight is one of packed taps, padded to whole blocks. VECTOR channels lie side by side and aligned in input and result.
+    WIDE: offsets need 64 bits."""
     wait_for_earlier_kernels()
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)
     program = tl.program_id(0)
     k = span(program % blocks_k * BLOCK_K, BLOCK_K, WIDE)[None, :]
     k_inside = k < g.K
+    if VECTOR > 1:  # which divides K
+        k_inside = tl.max_constancy(k_inside, (1, VECTOR))
     SUMS: tl.constexpr = tl.float64 if out.ptr.dtype.element_ty == tl.float64 else tl.float32
     first = bias_or_zero(bias, k, k_inside, SUMS)
     filter_ptrs = weight.ptr + k * weight.k
@@ -52,25 +79,15 @@ def _depthwise_channels_kernel(
         h0 = p * g.step_h - g.padding_h
         corner = image * input.n + h0 * input.h + k * input.c
         acc = zero_sums((BLOCK, BLOCK_K), RUN, SUMS)
-        column_ptrs = filter_ptrs
-        for s in tl.static_range(g.S):
-            if KEPT:
-                taps = columns[s]
-            else:
-                taps = column_of_taps(column_ptrs, weight.r, k_inside, g.R, SUMS)
+        if KEPT:
+            for s in tl.static_range(g.S):
+                acc = _slide(acc, columns[s], s, input, corner, h0, q, valid, g, VECTOR)
+        else:
+            column_ptrs = filter_ptrs
+            for s in range(g.S):
+                taps = column_of_taps(column_ptrs, weight.r, None if PACKED else k_inside, g.R, SUMS)
+                acc = _slide(acc, taps, s, input, corner, h0, q, valid, g, VECTOR)
                 column_ptrs += weight.s
-            w = q * g.step_w + (s * g.dilation_w - g.padding_w)
-            in_column = valid & (w >= 0) & (w < g.W)
-            offsets = corner + w * input.w
-            for at in tl.static_range((RUN - 1) * g.step_h + (g.R - 1) * g.dilation_h + 1):
-                inside = in_column & (h0 + at >= 0) & (h0 + at < g.H)
-                if VECTOR > 1:  # vectors that the compiler cannot prove
-                    offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
-                    x = tl.load(input.ptr + offsets, mask=inside, other=0)
-                else:
-                    x = load_along(False, input.ptr, offsets, inside)
-                acc = add_products(acc, widened(x, SUMS), taps, at, g.step_h, g.dilation_h)
-                offsets += input.h
         offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
             sums, inside = rounded(acc[i] + first, out.ptr.dtype.element_ty), valid & (p + i < g.P)
@@ -83,16 +100,23 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if unrollable_depthwise(problem) else "it supports one filter per channel, small enough to unroll its runs"
+    return None if unrollable_depthwise(problem) else "it supports one filter per channel, with columns that it can unroll"
 
 
 def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = count_runs(problem, tile["RUN"])
     grid = (ceil_div(problem.k, tile["BLOCK_K"]) * ceil_div(runs, tile["BLOCK"] * tile["TURNS"]),)
-    switches = {"KEPT": problem.r * problem.s <= MOST_KEPT, "VECTOR": min(side_by_side(t, problem.k, 4) for t in (input, out))}
-    arguments = *operands(input, weight, bias, out), Geometry.of(problem, "R", "S", "step_h", "dilation_h")
-    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
+    kept, packs, wide, filters = problem.r * problem.s <= MOST_KEPT, "PACKED" in tile, problem.wide, Filters.of(weight)
+    if packs:
+        taps, first = packed(problem, weight, tile["BLOCK_K"], 1)
+        yield from first
+        filters, wide = Filters(taps.ptr, 1, 0, problem.s * taps.row, taps.row), wide or needs_wide_offsets(taps.ptr)
+    vector = min(side_by_side(t, problem.k, min(4, tile["BLOCK_K"])) for t in (input, out))
+    geometry = Geometry.of(problem, "R", "step_h", "dilation_h", *(["S"] if kept else []))
+    tensors = Images.of(input), filters, Vector.of(bias), Images.of(out)
+    switches = {"KEPT": kept, "PACKED": packs, "VECTOR": vector, "WIDE": wide}
+    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *tensors, geometry, **switches)
 
 
 def work(problem, config, target):
@@ -103,7 +127,11 @@ def work(problem, config, target):
     blocks = ceil_div(problem.k, channels) * ceil_div(count_runs(problem, run), block)
     piece, outputs = strip(problem, run, block), run * block * channels
     registers = min(255, 40 + outputs // turns // threads)
-    return (of_outputs(problem, target, blocks, threads, piece, channels, turns * problem.s, outputs, registers=registers),)
+    given = blocks, threads, piece, channels, turns * problem.s, outputs
+    if not tile.get("PACKED"):
+        return (of_outputs(problem, target, *given, registers=registers),)
+    taps = problem.terms * channels * max(4, problem.dtype.itemsize)
+    return (*packing(problem, channels, 1), of_outputs(problem, target, *given, taps, registers=registers))
 
 
 DESIGN = Design(refuses=refuses, configs=channels_configs, launches=launches, work=work)

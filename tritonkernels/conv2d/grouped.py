@@ -12,64 +12,24 @@ in the type of the sums: a lane loads the taps of its KT channels at once, which
 Mirrors cuda_reference/conv2d/grouped.cuh.
 """
 
-import math
-from typing import Any, NamedTuple
-
-import torch
-
 from ..design import Design
 from ..integers import ceil_div
 from ..language.convolution import Geometry
 from ..language.dot import widened
 from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
-from ..language.packed import MULTIPLE
-from ..language.structs import Filters, Images, Vector
+from ..language.structs import Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from ..operations.conv2d.work import of_outputs, rewritten, strip
+from ..operations.conv2d.work import of_outputs, strip
 from ..problem import needs_wide_offsets
 from .parts.lanes import load_along, store_along
+from .parts.packed_taps import Taps, lanes_of, packed, packing
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
 from .parts.tile import bias_or_zero
-
-
-class Taps(NamedTuple):
-    """Packed filters (C / groups, R, S, row), a row (groups, lanes, KT)."""
-
-    ptr: Any
-    row: Any
-    lanes: Any  # of a group
-
-
-PACKING = triton.Config({"BLOCK_M": 32, "BLOCK_N": 64}, num_warps=4, num_stages=1)
-
-
-@triton.jit
-def _filters_kernel(
-    weight: Filters, taps: Taps, C_PER_GROUP, K_PER_GROUP, GROUPS, R, S,
-    KT: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """weight (K, C_PER_GROUP, R, S) as Taps, padded with zeros after each group and at the end. WIDE: offsets need 64 bits."""
-    wait_for_earlier_kernels()
-    program = tl.program_id(0)
-    if WIDE:
-        program = program.to(tl.int64)
-    blocks = tl.cdiv(taps.row, BLOCK_N)
-    tap = span(program // blocks * BLOCK_M, BLOCK_M, WIDE)[:, None]
-    at = span(program % blocks * BLOCK_N, BLOCK_N, WIDE)[None, :]
-    c = tap // S // R
-    k = at % (taps.lanes * KT)
-    group = at // (taps.lanes * KT)
-    inside = (c < C_PER_GROUP) & (at < taps.row)
-    of_k = (group * K_PER_GROUP + k) * weight.k
-    offsets = of_k + (c * weight.c + tap // S % R * weight.r + tap % S * weight.s)
-    inside_of_it = inside & (group < GROUPS) & (k < K_PER_GROUP)
-    found = load_along(True, weight.ptr, offsets, inside_of_it)  # lanes along taps
-    tl.store(taps.ptr + tap * taps.row + at, widened(found, taps.ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -147,36 +107,20 @@ def _grouped_kernel(
         offsets += out.h
 
 
-def row_of_taps(problem, tile):
-    """(lanes of a group, elements of a row of Taps): whole programs, so that taps need no mask."""
-    lanes, program = ceil_div(problem.k // problem.groups, tile["KT"]), math.lcm(tile["LANES"] * tile["KT"], MULTIPLE)
-    return lanes, ceil_div(problem.groups * lanes * tile["KT"], program) * program
-
-
-def packing_blocks(problem, row):
-    return ceil_div(problem.terms, PACKING.kwargs["BLOCK_M"]) * ceil_div(row, PACKING.kwargs["BLOCK_N"])
-
-
 def launches(problem, config, input, weight, bias, out):
     tile, groups = config.kwargs, problem.groups
     channels, outputs = problem.c // groups, problem.k // groups
-    lanes, row = row_of_taps(problem, tile)
-    sums = torch.float64 if problem.dtype == torch.float64 else torch.float32
-    packed = torch.empty((channels, problem.r, problem.s, row), dtype=sums, device=out.device)
-    taps, wide = Taps(packed, row, lanes), problem.wide or needs_wide_offsets(packed)
-    if packed.numel():
-        grid = (packing_blocks(problem, row),)
-        sizes = channels, outputs, groups, problem.r, problem.s
-        yield TritonLaunch(_filters_kernel, grid, PACKING, Filters.of(weight), taps, *sizes, KT=tile["KT"], WIDE=wide)
+    taps, first = packed(problem, weight, tile["LANES"], tile["KT"])
+    yield from first
     switches = {
         "VECTOR": side_by_side(input, channels, at_once(problem, tile["KT"])),
         "OUT_VECTOR": side_by_side(out, outputs, tile["KT"]),
         "WHOLE": outputs % tile["KT"] == 0,
         "CHANNELS_INSIDE": problem.channels_last,
-        "WIDE": wide,
+        "WIDE": problem.wide or needs_wide_offsets(taps.ptr),
     }
     runs = count_runs(problem, tile["RUN"])
-    grid = (ceil_div(runs, tile["BLOCK"]) * ceil_div(groups * lanes, tile["LANES"]),)
+    grid = (ceil_div(runs, tile["BLOCK"]) * ceil_div(groups * taps.lanes, tile["LANES"]),)
     tensors = Images.of(input), taps, Vector.of(bias), Images.of(out)
     yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
 
@@ -185,15 +129,13 @@ def work(problem, config, target):
     """The loads of a column of inputs are in flight together; the packed taps are read from L2."""
     tile, threads, of_group = config.kwargs, target.warp_size * config.num_warps, problem.c // problem.groups
     run, block, channels = tile["RUN"], tile["BLOCK"], tile["LANES"] * tile["KT"]
-    lanes, row = row_of_taps(problem, tile)
-    size, terms = max(4, problem.dtype.itemsize), problem.terms
-    packed = rewritten(packing_blocks(problem, row), 128, terms * (row * size + problem.k * problem.dtype.itemsize))
+    lanes, size = lanes_of(problem, tile["KT"]), max(4, problem.dtype.itemsize)
     steps = problem.s * of_group // (at_once(problem, tile["KT"]) if problem.channels_last else 1)
     blocks = ceil_div(count_runs(problem, run), block) * ceil_div(problem.groups * lanes, tile["LANES"])
     piece, outputs = strip(problem, run, block), run * block * channels
-    given = blocks, threads, piece, channels, steps, outputs, terms * channels * size
+    given = blocks, threads, piece, channels, steps, outputs, problem.terms * channels * size
     main = of_outputs(problem, target, *given, registers=min(255, 40 + outputs // threads))
-    return (packed, main) if terms and row else (main,)
+    return (*packing(problem, tile["LANES"], tile["KT"]), main)
 
 
 DESIGN = Design(refuses=refuses, configs=grouped_configs, launches=launches, work=work)

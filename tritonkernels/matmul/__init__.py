@@ -116,6 +116,13 @@ LADDER = (
         "beyond the tensor-core write-up: FP32 on tensor cores",
     ),
     Rung(
+        "persistent_planes",
+        "planes by the kernel of persistent: corrections and main sums are a product each of planes that lie side by side",
+        "beyond the tensor-core write-up: wgmma of FP32",
+        only="cuda_reference",
+        why="Triton's planes multiplies by wgmma itself.",
+    ),
+    Rung(
         "fused_planes",
         "planes without copies: the product's own programs split the slices that they load, in registers",
         "beyond the tensor-core write-up: FP32 on tensor cores",

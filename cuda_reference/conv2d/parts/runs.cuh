@@ -68,20 +68,22 @@ template <int WIDTH, class T> __device__ __forceinline__ void store_together(T* 
     }
 }
 
+template <int COUNT> using Bits = std::conditional_t<(COUNT > 32), uint64_t, unsigned>;
+
 // Which of COUNT rows, each `apart` from the one before, lie in the image, a bit each, from row h on. Computed once, not per
 // column.
-template <int COUNT> __device__ __forceinline__ unsigned rows_inside(int h, int apart, const Geometry& g) {
-    static_assert(COUNT <= 32, "a bit each");
-    unsigned inside = 0;
+template <int COUNT> __device__ __forceinline__ Bits<COUNT> rows_inside(int h, int apart, const Geometry& g) {
+    static_assert(COUNT <= 64, "a bit each");
+    Bits<COUNT> inside = 0;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) inside |= unsigned(unsigned(h + i * apart) < unsigned(g.H)) << i;
+    for (int i = 0; i < COUNT; ++i) inside |= Bits<COUNT>(unsigned(h + i * apart) < unsigned(g.H)) << i;
     return inside;
 }
 
 // WIDTH channels of COUNT inputs below each other, `apart` bytes; those that are not `inside` are 0. Where `apart` is an int, an
 // address is one instruction.
 template <int COUNT, int WIDTH, class T, class Apart>
-__device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], const T* at, Apart apart, unsigned inside) {
+__device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], const T* at, Apart apart, Bits<COUNT> inside) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
 #pragma unroll

@@ -2,7 +2,8 @@
 
 import torch
 
-UNROLLED = ((3, 1), (3, 2), (5, 1), (5, 2))  # TAPS per column, STEP between outputs
+UNROLLED = tuple((taps, step) for taps in (3, 5, 7, 9, 11, 13) for step in (1, 2))  # TAPS per column, STEP between outputs
+FEW_TAPS = 5  # of the columns that `grouped` unrolls: it holds the sums and inputs of several channels
 ANY = (0, 1)  # the kernel for any filter, with a loop over taps
 LANES = 8  # per position, if lanes lie along the output channels
 
@@ -29,9 +30,9 @@ def slides(problem):
     return problem.dilation[0] == 1 and (problem.r, problem.stride[0]) in UNROLLED
 
 
-def columns_at_once(problem):
+def columns_at_once(problem, slides):
     """Trips to memory for a channel of a run: the loads of a column of inputs are in flight together, or those of a tap."""
-    return problem.s * (1 if slides(problem) else problem.r)
+    return problem.s * (1 if slides else problem.r)
 
 
 def are_channels_inside(problem):

@@ -93,4 +93,12 @@ __device__ __forceinline__ int needed_to_refuse(int largest, int smallest) {
     return shifted(least, shift_of(largest)) >= COUNTED ? int(fminf(least / most * 0x1p37f, 0x1p30f)) : 0;
 }
 
+// A sum of products of a row shifted by `a_shift` and a column by `b_shift`, shifted back; NaN where too much may be lost, of
+// which the third row of the ranges counts elements: docs/numerics.md has the rule.
+__device__ __forceinline__ float shifted_back(float sum, int a_shift, float a_counted, int b_shift, float b_counted) {
+    const bool many = fmaxf(a_counted, 0) + fmaxf(b_counted, 0) > fabsf(sum) * 0x1p8f;
+    if (many && a_counted + b_counted > 0) sum = NAN;
+    return shifted(sum, -(a_shift + b_shift));
+}
+
 }  // namespace matmul

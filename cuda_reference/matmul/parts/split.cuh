@@ -39,17 +39,18 @@ __global__ void __launch_bounds__(PATCH_THREADS) extremes(const Float* __restric
     }
 }
 
+// Planes are `plane_stride` from each other, which may be negative, and their rows, padded to padded_k, `row_stride`.
 template <class Plane>
 __global__ void __launch_bounds__(PATCH_THREADS) split(const float* __restrict__ x, int* __restrict__ ranges,
                                                        Plane* __restrict__ planes, int R, int K, int padded_k,
-                                                       OperandStrides stride, int64_t plane_stride) {
+                                                       OperandStrides stride, int64_t plane_stride, int64_t row_stride) {
     wait_for_earlier_kernels();
     using Of = Planes<Plane>;
     constexpr int RUN = 4;
     __shared__ PatchTile<float> tile;
     const Patch patch(R, K);
     patch.load(tile, x, R, K, stride);
-    planes += int64_t(patch.batch) * R * padded_k;
+    planes += int64_t(patch.batch) * R * row_stride;
     if (Of::SHIFTED) ranges += int64_t(patch.batch) * 3 * R;
 #pragma unroll 1
     for (int i = threadIdx.x; i < PATCH * PATCH / RUN; i += PATCH_THREADS) {
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(PATCH_THREADS) split(const float* __restrict__
         }
 #pragma unroll
         for (int plane = 0; plane < Of::COUNT; ++plane)
-            store_run(runs[plane], planes + plane * plane_stride, row, patch.first_k + k, R, padded_k, padded_k, 1);
+            store_run(runs[plane], planes + plane * plane_stride, row, patch.first_k + k, R, padded_k, row_stride, 1);
     }
 }
 

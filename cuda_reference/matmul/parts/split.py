@@ -15,10 +15,25 @@ SOURCE = Source("matmul/parts/split.cuh", (EXTREMES, *(f"matmul::split<{name}>" 
 def split(matrix, precision):
     """(launches, planes, ranges): buffers for an FP32 matrix (batch, R, K), as in schemes.room; the launches fill them."""
     once, planes, ranges = room(matrix, precision)
-    _, r, k = once.shape
-    launches = []
-    if ranges is not None:
-        launches += by_patches(SOURCE, EXTREMES, *once.shape, (once, ranges, r, k, once.stride()))
-    arguments = once, ranges, planes, r, k, planes.shape[-1], once.stride(), planes.stride(0)
-    launches += by_patches(SOURCE, f"matmul::split<{TYPES[planes.dtype]}>", *once.shape, arguments)
+    launches = _launches(once, ranges, planes, planes.shape[-1], planes.stride(0), planes.stride(2))
     return launches, *of_batch(matrix, planes, ranges)
+
+
+def split_side_by_side(matrix, precision, high_first):
+    """(launches, planes (batch, R, 2 K), ranges) of a mode with two: a row has the high plane, then the low one, or that first;
+    K is padded as in schemes.room."""
+    once, planes, ranges = room(matrix, precision)
+    planes, padded_k = planes.view(*once.shape[:2], -1), planes.shape[-1]
+    low_after_high = padded_k if high_first else -padded_k
+    launches = _launches(once, ranges, planes[..., 0 if high_first else padded_k :], padded_k, low_after_high, 2 * padded_k)
+    planes, ranges = of_batch(matrix, planes[None], ranges)
+    return launches, planes[0], ranges
+
+
+def _launches(matrix, ranges, planes, *strides):
+    """Strides: the padded K, and how far apart planes and rows of a plane are."""
+    (_, r, k), (padded_k, *apart), launches = matrix.shape, strides, []
+    if ranges is not None:
+        launches += by_patches(SOURCE, EXTREMES, *matrix.shape, (matrix, ranges, r, k, matrix.stride()))
+    arguments = matrix, ranges, planes, r, k, padded_k, matrix.stride(), *apart
+    return launches + by_patches(SOURCE, f"matmul::split<{TYPES[planes.dtype]}>", *matrix.shape, arguments)

@@ -7,7 +7,7 @@ kernel built; all models make theirs at a time, a process each. Memory is what a
 time goes is torch's profile: kernel time by operation and layer.
 
 With --json the rows of the same commit that FILE has are kept, and the others are measured: a run that was ended goes on.
-Without a GPU small variants are checked, in Triton's interpreter, and nothing is timed.
+Without a GPU small variants are checked, in Triton's interpreter, and nothing is timed. --predict needs none: predicted.py.
 
 Exit status: 1 if a model failed or is less exact than torch's, 0 also if some were not run: the last lines name them.
 """
@@ -18,12 +18,14 @@ import tempfile
 import time
 from dataclasses import asdict
 
+from tritonkernels.target import Target
+
 from ...arguments import positive, writable
 from ...show import table
 from .. import contenders, records, workers
 from ..environment import add_commit, environment
+from . import predicted, zoo
 from . import table as rendered
-from . import zoo
 from .one import CHOSEN, OfModel, Row
 
 MINUTES = 9.0
@@ -50,11 +52,16 @@ def add_arguments(parser):
     parser.add_argument(
         "--minutes", type=positive("minutes"), default=MINUTES, help="begin nothing later than that; default: %(default)g"
     )
+    parser.add_argument("--predict", action="store_true", help="no run: what each layer would take, by the model of time")
+    parser.add_argument("--gpu", default="h200", help="of --predict, a name of the table of targets; default: %(default)s")
     parser.add_argument("--json", type=writable, metavar="FILE", help="write the rows there, and keep those that it has")
     add_commit(parser)
 
 
 def main(options, parser):
+    if options.predict:
+        predicted.report(list(_subjects(options)), options.implementation, Target.named(options.gpu))
+        return 0
     until = time.monotonic() + 60 * options.minutes
     device = contenders.device()
     origin = environment(device, options.commit)

@@ -161,6 +161,11 @@ def cast(inputs, dtype):
     return _mapped(inputs, lambda t: t.to(dtype) if t.is_floating_point() else t)
 
 
+def on(inputs, device):
+    """The inputs on another device."""
+    return _mapped(inputs, lambda t: t.to(device))
+
+
 def _mapped(inputs, change):
     if isinstance(inputs, dict):
         return {name: change(t) if isinstance(t, torch.Tensor) else t for name, t in inputs.items()}

@@ -177,11 +177,25 @@ def test_accesses_of_nchw(kt):
     assert results and all(x.units == x.ideal_units for x in results)
 
 
-# Runs of 7 and of 14, whole and partial, with steps in both dimensions
+# Runs of 7 and of 14, whole and partial, with steps in both dimensions; of 9 taps and more a run of 14 at a stride of 2 meets
+# more rows than a word has bits
+RUNS = [
+    (3, 1, 29),
+    (3, 2, 31),
+    (3, (2, 1), 9),
+    (5, (1, 2), 6),
+    (5, 2, 32),
+    (7, 1, 15),
+    (9, 2, 32),
+    (11, (1, 2), 16),
+    (13, 2, 31),
+]
+
+
 @short(lambda dtype, taps, stride: dtype == torch.float32 or (taps, stride) == (3, 1))
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("taps, stride, rows", [(3, 1, 29), (3, 2, 31), (3, (2, 1), 9), (5, (1, 2), 6), (5, 2, 32)])
+@pytest.mark.parametrize("taps, stride, rows", RUNS)
 def test_depthwise_inputs_slide(dtype, layout, taps, stride, rows):
     input, weight, bias = (random(*shape, dtype=dtype) for shape in ((2, 12, rows, 7), (12, 1, taps, taps), (12,)))
     options = {"padding": taps // 2, "stride": stride, "groups": 12}
@@ -239,13 +253,14 @@ def test_machine_code(architecture, types):
 @nvcc.needed
 @pytest.mark.parametrize("architecture", ("sm_80", "sm_90", "sm_120"))
 def test_machine_code_of_depthwise_channels(architecture):
-    """No spills; for 3 x 3 taps all columns of inputs are loaded together, by 128 bits."""
+    """No spills; for 3 x 3 taps all columns of inputs are loaded together, by 128 bits, for longer ones each input of a column
+    once."""
     input, weight = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
     call = prepare("conv2d", input, weight, groups=8)
     expressions = only_launch("depthwise_channels", call).source.expressions
     codes = codes_of(architecture, "conv2d/depthwise_channels.cuh", expressions)
     assert all(code.stack_bytes <= FEW_WORDS for code in codes.values())
-    for step, rows in ((1, 9), (2, 15)):
-        (code,) = (code for name, code in codes.items() if f"Li128ELi3ELi{step}ELi7E" in name)
+    for taps, step, loaded in ((3, 1, 3 * 9), (3, 2, 3 * 15), (7, 1, 13), (13, 2, 25)):
+        (code,) = (code for name, code in codes.items() if f"Li128ELi{taps}ELi{step}ELi7E" in name)
         loads = [text for _, text in code.instructions if text.startswith("LDG.E.128")]
-        assert len(loads) == 3 * rows
+        assert len(loads) == loaded

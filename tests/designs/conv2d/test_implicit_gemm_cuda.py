@@ -82,6 +82,24 @@ def test_elements_of_any_strides(kind, layout):
             run_checked(LIBRARY, "conv2d", "implicit_gemm", *operands, config={"SPLITS": splits}, **options, **precision)
 
 
+@pytest.mark.parametrize("layout", (torch.clone, padded, step_two))
+@pytest.mark.parametrize("name", [name for name in CHUNKED if "one by one" not in name])
+def test_copied_inputs(name, layout):
+    """A launch more, after which cp.async copies 16 bytes: for fp32 in NCHW with several taps. Others are not offered it."""
+    image, filters, options = CHUNKED[name]
+    (input, weight), precision = of_kind("ieee", image, filters, layout=layout)
+    bias = random(filters[0])
+    for splits in (1, 3):
+        config = {"SPLITS": splits, "COPIED": True}
+        run_checked(LIBRARY, "conv2d", "implicit_gemm", input, weight, bias, config=config, **options, **precision)
+    names = [launch.name for launch in launches(input, weight, config={"COPIED": True}, **options)]
+    assert names[0] == "channels_last" and "table_of_taps" not in names
+    for kind, change in (("fp16", torch.clone), ("tf32", torch.clone), ("ieee", channels_last)):
+        operands, precision = of_kind(kind, image, filters, layout=change)
+        found = DESIGN.configs(prepare("conv2d", *operands, **options, **precision).problem, H200)
+        assert not any("COPIED" in config for config in found)
+
+
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
 def test_inputs_that_no_output_reads_may_be_anything(layout):
     """Taps that pad the last slice must not be read as inputs: a NaN there, times 0, would be NaN."""

@@ -23,7 +23,6 @@ from tests.harness import (
     short,
     step_two,
 )
-from tritonkernels.errors import UnsupportedError
 from tritonkernels.language import two_copies
 from tritonkernels.launch import LIBRARY as TRITON
 from tritonkernels.operations.conv2d.unfolded import Copy, copied, operands
@@ -202,10 +201,23 @@ def test_no_images_have_no_gradient(library, device):
 
 
 @each_package
-def test_one_tap_has_no_gradient_by_a_product(library):
-    image, grad = torch.empty(2, 3, 8, 8, device="meta"), torch.empty(2, 5, 8, 8, device="meta")
-    with pytest.raises(UnsupportedError, match="in place"):
-        library.choose(prepare("conv2d_weight", image, (5, 3, 1, 1), grad).problem, Target.named("h200"), "matmul.pipelined")
+@on_devices
+@pytest.mark.parametrize("stride", (1, 2))
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+def test_the_gradient_of_one_tap(library, device, layout, stride):
+    """Pixels in channels_last are rows as they lie, in tf32 as well: only others are copied."""
+    available_on(library, device)
+    for dtype, options in ((torch.float16, {}), (torch.float32, {"precision": "tf32"}), (torch.float32, {})):
+        image, grad = (
+            layout(random(2, c, *size, dtype=dtype, device=device))
+            for c, size in ((24, (9, 12)), (16, (9 // stride + stride - 1, 12 // stride)))
+        )
+        call = prepare("conv2d_weight", image, (16, 24, 1, 1), grad, stride=stride, **options)
+        design = first_that_takes(library, call.problem, device)
+        run_checked(library, "conv2d_weight", design, image, (16, 24, 1, 1), grad, stride=stride, **options)
+        chosen, config = library.choose(call.problem, library.target(torch.device(device)), design)
+        names = [launch.name for tensors in call.parts for launch in chosen.launches(call.problem, config, *tensors)]
+        assert ("unfold" in " ".join(names)) == (layout is torch.clone or stride > 1), names
 
 
 @each_package

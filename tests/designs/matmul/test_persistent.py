@@ -41,6 +41,18 @@ def test_fp32_along_k_is_rounded_to_tf32_without_a_copy(device, m, n, k):
 
 
 @ON
+@pytest.mark.parametrize("cols", [300, 301])
+def test_a_program_walks_several_tiles(device, cols):
+    """Results that TMA writes, and those that it cannot. The epilogue counts the tiles again."""
+    available_on(LIBRARY, device)
+    a, b = random(2, 200, 40, dtype=torch.float16, device=device), random(2, 40, cols, dtype=torch.float16, device=device)
+    config = {"BLOCK_M": 64, "BLOCK_N": 128, "SPLIT_K": 1}
+    _, chosen = LIBRARY.choose(prepare("matmul", a, b).problem, LIBRARY.target(a.device), "persistent", config)
+    assert device == "cuda" or chosen.kwargs["PROGRAMS"] < 2 * 4 * 3
+    run_checked(LIBRARY, "matmul", "persistent", a, b, config=config)
+
+
+@ON
 def test_the_operand_across_k_is_packed_alone(device):
     available_on(LIBRARY, device)
     a, b = random(2, 72, 100, device=device), random(2, 100, 56, device=device)

@@ -14,11 +14,22 @@ BOTH = pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library
 ON = pytest.mark.parametrize("device", DEVICES)
 
 
-def product(library, device, a, b, precision="fp16x3", **options):
+def product(library, device, a, b, precision="fp16x3", config=None, **options):
+    """By planes; where there are persistent_planes, these refuse the same. A config is of planes."""
     available_on(library, device)
     options = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in options.items()}
-    result, _ = run_checked(library, "matmul", "planes", a.to(device), b.to(device), precision=precision, **options)
-    return result.cpu()
+    operands, found = (a.to(device), b.to(device)), []
+    for design in library.designs("matmul"):
+        problem, target = (
+            prepare("matmul", *operands, precision=precision, **options).problem,
+            library.target(operands[0].device),
+        )
+        own = config if design.name == "planes" else None
+        if design.name in ("planes", "persistent_planes") and design.refuses(problem, target) is None:
+            result, _ = run_checked(library, "matmul", design.name, *operands, precision=precision, config=own, **options)
+            found.append(result.cpu())
+    assert all(torch.equal(result.isnan(), found[0].isnan()) for result in found)
+    return found[0]
 
 
 def across(row, column):

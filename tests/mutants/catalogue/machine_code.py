@@ -67,7 +67,8 @@ MUTANTS = [
         "test_assembly",
         ("A across K taken as along it", '"n"(!A_K_MAJOR)', '"n"(!B_K_MAJOR)'),
         ("fp8 of two types taken as one", '"k32.f32.e4m3.e5m2"', '"k32.f32.e4m3.e4m3"'),
-        ("sums added where a new one begins", '"ne", FLAG, TYPES, N, NAMES) A', '"ne", "1", TYPES, N, NAMES) A'),
+        ("sums added where a new one begins", 'SUMS : "l"(a), "l"(b), "n"(ADDS)', 'SUMS : "l"(a), "l"(b), "n"(1)'),
+        ("16-bit sums added where a new one begins", '"n"(!B_K_MAJOR), "n"(ADDS)', '"n"(!B_K_MAJOR), "n"(1)'),
         ("a barrier of too few threads", "bar.sync %0, 128", "bar.sync %0, 96"),
     ),
     *of(

@@ -186,7 +186,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/persistent.py",
-        "tritonkernels and persistent and matmul",
+        "tritonkernels and persistent and matmul or walks_several_tiles",
         ("one half twice", "store_tile(halves[half]", "store_tile(halves[0]"),
         ("last slice dropped", "for k in range(0, length, BLOCK_K):", "for k in range(0, length - BLOCK_K, BLOCK_K):"),
         ("the index of the end stands still", "written += tl.num_programs(0)", "written += 0"),

@@ -4,6 +4,15 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "perf/measure/models/predicted.py",
+        "test_model_predictions",
+        ("layers of a kind counted once", "options, is_first)] += 1", "options, is_first)] = 1"),
+        ("images have gradients", "layer.is_first and name == PASSES[1]", "False"),
+        ("a product of the weight itself", "matmul(gradient, weight, **options)", "matmul(x, weight.t(), **options)"),
+        ("each layer counted once", "sum(count * ranked[package][0].cost", "sum(ranked[package][0].cost"),
+        ("the layers that lose least", "row[3] - row[4][package][0].cost", "row[4][package][0].cost - row[3]"),
+    ),
+    *of(
         "perf/measure/comparison.py",
         "test_comparison and poisoned",
         (

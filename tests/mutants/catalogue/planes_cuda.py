@@ -22,7 +22,29 @@ MUTANTS = [
         "cuda_reference/matmul/planes.cuh",
         "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
         ("every part the first", "step / K_STEPS * PART * ATile::PITCH", "0"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/scheme.cuh",
+        "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
         ("shift of the columns forgotten", "-(a_shift + b_shift)", "-a_shift"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent_planes.cuh",
+        "test_persistent_planes_cuda or refusals_of_fp16x3 and cuda_reference",
+        ("corrections forgotten", "sum += correction[i] *", "sum += 0 * correction[i] *"),
+        ("corrections not scaled back", "* (1 / Planes<Plane>::STEP);", "* 1;"),
+        ("infinities spoilt by low planes", "if (fabsf(sum) < INFINITY) sum +=", "sum +="),
+        ("ranges of the first matrix of B", "b_ranges += batch * ranges.b;", "b_ranges += 0;"),
+        ("sums of the first matrix", "(int64_t(batch) * M + row)", "int64_t(row)"),
+        ("ranges past the last column", "min(col + i, N - 1)", "min(col, N - 1)"),
+        ("losses of the first row", "a_ranges[2 * M + row]", "a_ranges[2 * M]"),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent_planes.py",
+        "test_persistent_planes_cuda",
+        ("sums of all of K in the tensor cores", "result, PROMOTES=promotes", "result"),
+        ("both operands' high planes first", "high_first=False", "high_first=True"),
+        ("the low plane of A in the main sum", "a_planes[..., of_main.k :]", "a_planes[..., : of_main.k]"),
     ),
     *of(
         "cuda_reference/matmul/fused_planes.cuh",
@@ -54,7 +76,7 @@ MUTANTS = [
         ("the lowest plane of what the first leaves", "rest -= Of::widened(planes[i]);", ""),
     ),
     *of(
-        "cuda_reference/matmul/planes.cuh",
+        "cuda_reference/matmul/parts/scheme.cuh",
         "refusals_of_fp16x3 and cuda_reference",
         ("losses never refused", "sum = NAN;", ";"),
         ("losses of A alone", "fmaxf(a_counted, 0) + fmaxf(b_counted, 0)", "fmaxf(a_counted, 0)"),

@@ -352,7 +352,7 @@ def test_a_run_goes_on_where_the_last_one_ended(scripted, tmp_path, monkeypatch,
     origin = {"commit": "a", "device": "X1", "torch": "2", "triton": "3"}
     monkeypatch.setattr(command, "environment", lambda *_: origin)
     options = SimpleNamespace(
-        model=None, dtype=None, implementation=["triton"], budget=None, minutes=9.0, json=path, commit=None
+        model=None, dtype=None, implementation=["triton"], budget=None, minutes=9.0, json=path, commit=None, predict=False
     )
     row = one.Row("convolutional", "T", "bf16", "s", "forward", ok=True, replaced={"triton": 1}, environment=origin)
     records.write_json(path, [row])

@@ -6,7 +6,7 @@ import torch
 
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
-from .runs import best_run, count_runs, extent
+from .runs import DEPTHWISE_ROWS, best_run, count_runs, extent
 
 MOST_UNROLLED = 7  # taps of a column
 MOST_LOADED = 3  # of those that load four inputs each
@@ -14,6 +14,9 @@ MOST_HELD = 48  # taps in registers, of a column and the channels that are loade
 REGISTERS = 128  # with which an SM holds 16 warps; for longer columns and other types ptxas spills a few
 BUDGET = 116  # of them, for sums, taps and inputs
 MOST_KEPT = 9  # taps of a filter that `depthwise_channels` keeps in registers
+MOST_ROWS = 20  # of inputs, of four channels, with which a run of 8 fits REGISTERS
+PACKED_TILES = (4, 8, None), (4, 8, REGISTERS), (4, 14, None), (2, 8, None), (2, 4, None)  # its warps, runs, most registers
+NCHW_TILES = (4, 8), (4, 16), (2, 8), (2, 4)  # its warps and runs of one channel a lane
 
 
 def depthwise_configs(problem, target):
@@ -40,16 +43,34 @@ def taps_unrolled(problem, slides):
 
 
 def channels_configs(problem, target):
-    """Four channels a lane. The interpreter's cost is per operation: it gets many runs at once."""
-    a_lane, block_k = 16 // max(4, problem.dtype.itemsize), min(32, next_power_of_2(problem.k))
-    run = best_run(problem, 8 if target.is_gpu else 4)
+    """In channels_last a lane has four channels, in NCHW one. The interpreter's cost is per operation: it gets many runs at
+    once."""
+    inside, few = problem.channels_last, problem.r * problem.s <= MOST_KEPT
+    block_k, a_lane = (min(32, next_power_of_2(problem.k)), 16 // max(4, problem.dtype.itemsize)) if inside else (1, 1)
+
+    def config(warps, run, turns=1, maxnreg=None, **packed):
+        block = target.warp_size * warps * a_lane // block_k
+        tile = {"RUN": run, "BLOCK": block, "BLOCK_K": block_k, "TURNS": turns} | packed
+        return config_of(tile, num_warps=warps, num_stages=1, maxnreg=maxnreg)
+
+    def run(most):
+        return best_run(problem, most, rows=DEPTHWISE_ROWS)
+
     if not target.is_gpu:
-        yield config_of({"RUN": run, "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2})
-    # Strided inputs meet fewer taps: those in registers serve another block of runs, too
-    several = 2 if problem.stride[0] > 1 and problem.r * problem.s <= MOST_KEPT else 1
-    for warps, turns in ((4, several), (2, several), (4, 3 - several)):
-        tile = {"RUN": run, "BLOCK": target.warp_size * warps * a_lane // block_k, "BLOCK_K": block_k, "TURNS": turns}
-        yield config_of(tile, num_warps=warps, num_stages=1)
+        packed = {"PACKED": True} if inside and not few else {}
+        yield config_of({"RUN": run(4), "BLOCK": 256, "BLOCK_K": block_k, "TURNS": 2} | packed)
+    elif inside:
+        # Strided inputs meet fewer taps: those in registers serve another block of runs, too
+        several = 2 if problem.stride[0] > 1 and few else 1
+        for warps, turns in ((4, several), (2, several), (4, 3 - several)):
+            yield config(warps, run(8), turns)
+        if not few:  # a load then brings the taps of four channels
+            for warps, length, most in dict.fromkeys((w, run(n), r) for w, n, r in PACKED_TILES):
+                if most is None or extent(length, problem) <= MOST_ROWS:
+                    yield config(warps, length, maxnreg=most, PACKED=True)
+    else:
+        for warps, length in dict.fromkeys((w, run(n)) for w, n in NCHW_TILES):
+            yield config(warps, length)
 
 
 def words_of(problem):

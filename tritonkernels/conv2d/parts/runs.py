@@ -4,6 +4,8 @@ import math
 
 from ...operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS
 
+DEPTHWISE_ROWS = 40  # of inputs that a run of `depthwise_channels` meets, unrolled: they hold one channel's taps, not several
+
 
 def extent(run, problem):
     """Rows of inputs that a run of outputs reads."""
@@ -16,8 +18,8 @@ def count_runs(problem, run):
 
 
 def unrollable_depthwise(problem):
-    """Whether there is one filter per channel, small enough to unroll its runs."""
-    return problem.c == problem.groups == problem.k and problem.s <= COLUMN_TAPS and refuses(problem, None) is None
+    """Whether there is one filter per channel, whose columns are short enough to be unrolled."""
+    return problem.c == problem.groups == problem.k and extent(1, problem) <= DEPTHWISE_ROWS
 
 
 def refuses(problem, target):
@@ -37,7 +39,7 @@ def side_by_side(t, channels, most):
     return max(1, math.gcd(whole, t.data_ptr(), 16) // t.element_size())
 
 
-def best_run(problem, most, fits=lambda run: True):
-    """The run of up to `most` outputs that loads the fewest rows of a plane; the longest of equals."""
-    legal = [run for run in range(1, most + 1) if run == 1 or (extent(run, problem) <= COLUMN_ROWS and fits(run))]
+def best_run(problem, most, fits=lambda run: True, rows=COLUMN_ROWS):
+    """The run of up to `most` outputs, of up to `rows` inputs, that loads the fewest rows of a plane; the longest of equals."""
+    legal = [run for run in range(1, most + 1) if run == 1 or (extent(run, problem) <= rows and fits(run))]
     return min(legal, key=lambda run: (-(-max(1, problem.p) // run) * extent(run, problem), -run))

@@ -106,11 +106,11 @@ def operands(problem, input, weight):
     return pixels, rows, copies
 
 
-def matrix(t, turned, along):
-    """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so, or not
-    `along` rows where these are the lines in memory of a copy that is `turned`."""
+def matrix(t, turned):
+    """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so. The lines
+    of a copy that is `turned` are its columns."""
     found = as_matrix(t)
-    if found is not None and (not along or found.stride(0) == 1):
+    if found is not None:
         return found, []
     if turned:
         found, copies = _copied(t.permute(3, 4, 5, 0, 1, 2))

@@ -2,8 +2,7 @@
 
 One operand has a row for each output channel, the other one for each patch. What does not lie so is copied once, both in one
 launch (conv2d/unfolded.py). Where channels lie inside, grad_output is the first one's transpose, which tensor cores read as
-well, but not in tf32: there copies lie along the positions, which are added up. The own designs read operands of one tap in
-place.
+well, but not in tf32: there copies lie along the positions, which are added up, and matmul's designs copy what is not copied.
 """
 
 import functools
@@ -12,12 +11,6 @@ from ...operation import Reduction
 from ..conv2d import as_matmul as of_conv2d
 from ..conv2d.unfolded import as_matrix, as_they_lie, copies_work, filters_of, lies_inside, matrix, patches_of
 from ..matmul.prepare import prepare
-
-
-def refuses(problem):
-    if problem.r * problem.s == 1:
-        return "its own designs read the operands of one tap in place"
-    return of_conv2d.refuses(problem)
 
 
 def steps(problem, arrange, input, grad_output, out):
@@ -35,9 +28,8 @@ def steps(problem, arrange, input, grad_output, out):
 
 def _operands(problem, input, grad_output, inside):
     """(grad_output (K, N P Q), patches (N P Q, C R S), the Copies that fill them)."""
-    along = problem.precision == "tf32"
-    grads, of_grads = matrix(grad_output[..., None, None].permute(0, 2, 3, 1, 4, 5), turned=True, along=along)
-    patches, of_patches = matrix(patches_of(problem, input, inside), turned=along, along=along)
+    grads, of_grads = matrix(grad_output[..., None, None].permute(0, 2, 3, 1, 4, 5), turned=True)
+    patches, of_patches = matrix(patches_of(problem, input, inside), turned=problem.precision == "tf32")
     return grads.mT, patches, of_grads + of_patches
 
 
@@ -60,8 +52,8 @@ def _arranged(problem):
 
 TO_MATMUL = Reduction(
     to="matmul",
-    summary="patches that do not overlap (a stride as large as the filter) without padding and groups, of more than one tap",
-    refuses=refuses,
+    summary="patches that do not overlap (a stride as large as the filter) without padding and groups",
+    refuses=of_conv2d.refuses,
     problems=problems,
     steps=steps,
     arranged=lambda problem, design: _arranged(problem),
