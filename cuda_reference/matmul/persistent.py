@@ -16,7 +16,17 @@ from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
 from .parts.space import tiles
 from .parts.turned import turned, turned_operands, turns_around
-from .parts.wgmma_tiles import SLICE, candidates, legal, lines_of_slices, promotes, shared_bytes, sharers_of_slices, taken
+from .parts.wgmma_tiles import (
+    MOST_BYTES,
+    SLICE,
+    candidates,
+    legal,
+    lines_of_slices,
+    promotes,
+    shared_bytes,
+    sharers_of_slices,
+    taken,
+)
 from .pipelined import packed
 
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
@@ -68,13 +78,13 @@ def as_tma_reads(matrix, span_dim, transposable=None):
     return by_k if apart else None
 
 
-def operand_map(problem, matrix, span_dim, span, transposable=False, share=1):
+def operand_map(problem, matrix, span_dim, span, transposable, share=1):
     """(the operand, its TensorMap, whether its slices lie along K, the launches that copy it, if any), for blocks that request
     their parts of slices that they `share`: OperandSlice::copy.
 
     TMA rounds to tf32: wgmma does not, and would ignore the low bits of what it reads.
     """
-    layout = functools.partial(as_tma_reads, transposable=transposable or matrix.element_size() == 2)
+    layout = functools.partial(as_tma_reads, transposable=transposable)
     matrix, copies = aligned(matrix, span_dim, layout)
     by_k = layout(matrix, span_dim)
     rows = matrix if by_k == (span_dim == 1) else matrix.transpose(1, 2)
@@ -87,7 +97,7 @@ def operand_map(problem, matrix, span_dim, span, transposable=False, share=1):
 
 def takes_one_across_k(problem, config):
     """Whether the kernel takes one operand of tf32 that lies across K: with 64 columns for each consumer (transposed.cuh)."""
-    return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"]
+    return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"] and "IN_TURN" not in config
 
 
 def as_taken(problem, config, *operands):
@@ -111,8 +121,12 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     b_across_k  the kernel takes a B across K of any type
     """
     share_a, share_b = sharers_of_slices(config)
-    a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], share=share_a)
-    b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], b_across_k, share_b)
+    # The tile may be chosen for operands along K, as another operation's problem says: its filter is transposed, say. Slices
+    # across K are whole boxes, which take more of shared memory.
+    lines = lines_of_slices(config, 2, as_tma_reads(a, 1) is not False, as_tma_reads(b, 2) is not False)
+    across_k = a.element_size() == 2 and shared_bytes(config, lines=lines) <= MOST_BYTES
+    a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], across_k, share_a)
+    b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], across_k or b_across_k, share_b)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     swapped = config.get("SWAPPED", problem.precision == "tf32" and not b_by_k)
     lines = 32 if swapped else 64

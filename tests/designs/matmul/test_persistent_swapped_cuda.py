@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from cuda_reference.launch import config_of
+from cuda_reference.launch import LIBRARY, config_of
 from cuda_reference.matmul.parts import wgmma_tiles
 from cuda_reference.matmul.parts.wgmma_tiles import shared_bytes, sharers_of_slices
 from cuda_reference.matmul.persistent import DESIGN
@@ -94,6 +94,41 @@ def test_layouts(device, layout_a, layout_b, tile):
     assert launch.shared_bytes <= Target.named("h200").shared_per_block
     assert torch.equal(computed(tile, a, b).double(), (a.double() @ b.double()).half().double())
     assert torch.equal(computed(tile, a, b[:1].expand_as(b)).double(), (a.double() @ b[:1].double()).half().double())
+
+
+@on_devices
+def test_a_ring_that_is_too_deep_for_boxes_across_k_gets_copies_along_it(device):
+    """As calls of other operations choose it, whose problem says that a filter lies along K, and it is transposed."""
+    with_wgmma(device)
+    a, b = transposed(integers(136, 200, device=device)), integers(200, 136, device=device)
+    tile = TILES["88 x 64"] | {"STAGES": 11}
+    call = prepare("matmul", a.contiguous(), transposed(b))
+    (launch,) = DESIGN.launches(call.problem, tile, *call.parts[0])
+    call = prepare("matmul", a, b)
+    *copies, launch = DESIGN.launches(call.problem, tile, *call.parts[0])
+    assert len(copies) == 2 and launch.shared_bytes <= Target.named("h200").shared_per_block
+    for each in (*copies, launch):
+        each.run()
+    assert torch.equal(call.result.double(), (a.double() @ b.double()).half().double())
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("precision, sizes", [("fp16", (32, 64, 96, 20, 8)), ("tf32", (4, 40, 96, 112, 112))])
+def test_every_config_takes_a_filter_that_lies_otherwise_than_its_problem_says(precision, sizes, channels_last):
+    """Of the gradient of an input, by one tap: A or B lies across K."""
+    (n, k, c, *pixels), dtype = sizes, torch.float16 if precision == "fp16" else torch.float32
+    grad_output, weight = torch.empty(n, k, *pixels, dtype=dtype), torch.empty(k, c, 1, 1, dtype=dtype)
+    grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+    call, target = prepare("conv2d_input", (n, c, *pixels), weight, grad_output, precision=precision), Target.named("h200")
+    design, copied = next(each for each in LIBRARY.designs("conv2d_input") if each.name == "matmul.persistent"), set()
+    for config in design.configs(call.problem, target):
+        launches = list(design.launches(call.problem, config, *call.parts[0]))
+        product = launches[-1 if config["SPLIT_K"] == 1 else -2]
+        assert product.shared_bytes <= target.shared_per_block
+        swapped, in_turn = product.expression.split(", ")[9:11]
+        assert (swapped, in_turn) != ("true", "true"), "persistent.cuh has none"
+        copied.add(launches.index(product))
+    assert precision == "tf32" or (0 in copied and len(copied) > 1), "only where it does not fit"
 
 
 @short(lambda device, tile, out_dtype: device == "cpu" and tile in (SOME if out_dtype == torch.float16 else SOME[:2]))
