@@ -49,7 +49,8 @@ def flags(backend):
             return [*common, *_TRACE_FLAGS], [tool.version]
         if sanitizer():
             return [*common, "-O0", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address"], [tool.version]
-        return [*common, "-O1", "-march=native"], [tool.version, tool.macros]  # -O3 is no faster, builds longer
+        aligned = ["-fsanitize=alignment", "-fsanitize-undefined-trap-on-error"]  # a vector at an odd address faults on a GPU
+        return [*common, *aligned, "-O1", "-march=native"], [tool.version, tool.macros]  # -O3 is no faster, builds longer
     if sanitizer():
         raise BuildError("TRITONKERNELS_SANITIZE applies to the simt backend only; use compute-sanitizer on a GPU.")
     arch = gpu_architecture()

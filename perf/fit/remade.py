@@ -40,6 +40,7 @@ REMADE = {
     },
     **{f"cuda_reference conv2d.{name}: {LONG_COLUMNS}": "2026-11-30T11:30" for name in ("depthwise", "depthwise_channels")},
     f"tritonkernels conv2d.depthwise_channels: {LONG_COLUMNS}": "2026-11-30T12:00",  # columns of taps in turn, packed or not
+    "tritonkernels conv2d_weight.depthwise": "2026-11-30T08:33",  # in Gluon
     "tritonkernels matmul.persistent tf32": "2026-11-25T11:30",  # TMA rounds, nothing is copied along K
     f"tritonkernels matmul.warp_specialized: {ODD_ROWS}": "2026-11-27T15:36",  # a warp writes neighbours of a row
 }

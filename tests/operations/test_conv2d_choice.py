@@ -45,3 +45,29 @@ def test_patch_embeddings_and_their_gradients_are_products(library, precision):
     backward = prepare("conv2d_weight", image, (768, 3, 16, 16), grad, stride=16, precision=precision).problem
     for asked in (forward, backward):
         assert library.choose(asked, H200)[0].name.startswith("matmul.")
+
+
+@each_library
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(
+    "sizes, stride", [((8, 8), 2), ((7, 8), 2), ((8, 7), 2), ((9, 9), 3), ((2, 9), 3), ((9, 8), 1), ((8, 8), (1, 2))]
+)
+def test_products_of_each_image_are_counted(library, channels_last, sizes, stride):
+    """Of the gradient of an input by one tap: where results are apart, the images are no batch of one product."""
+    (h, w), (down, across) = sizes, (stride, stride) if isinstance(stride, int) else stride
+    grad_output = torch.empty(5, 24, -(-h // down), -(-w // across), dtype=torch.float16)
+    grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+    call = prepare("conv2d_input", (5, 16, h, w), torch.empty(24, 16, 1, 1, dtype=torch.float16), grad_output, stride=stride)
+    design = next(own for own in library.designs("conv2d_input") if own.name == "matmul.pipelined")
+    config = next(iter(design.configs(call.problem, H200)))
+    launches = list(design.launches(call.problem, config, *call.parts[0]))
+    assert len(list(design.work(call.problem, config, H200))) == len(launches)
+
+
+@each_library
+def test_a_product_of_each_image_is_not_chosen(library):
+    """64 launches took 103 us on an H200, implicit_gemm 9."""
+    grad_output = torch.empty(64, 24, 4, 4, dtype=torch.float16)
+    call = prepare("conv2d_input", (64, 16, 7, 7), torch.empty(24, 16, 1, 1, dtype=torch.float16), grad_output, stride=2)
+    design, _ = library.choose(call.problem, H200)
+    assert not design.name.startswith("matmul.")

@@ -283,6 +283,12 @@ MUTANTS = [
         ),
     ),
     *of(
+        "tritonkernels/operations/conv2d_input/as_conv2d.py",
+        "test_conv2d_choice and each_image",
+        ("a product of each image costs as one", "    return not lines and", "    return False and"),
+        ("images are a batch in every format", "not (problem.channels_last and ", "not ("),
+    ),
+    *of(
         "cuda_reference/conv2d/parts/common.cuh",
         "cuda_reference and conv2d",
         ("vector load past the row", "w + PIECE<T> <= g.W)", "w < g.W)"),

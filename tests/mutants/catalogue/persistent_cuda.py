@@ -194,6 +194,16 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
+        "persistent_swapped_cuda and (too_deep or otherwise)",
+        (
+            "boxes across K that do not fit",
+            "a.element_size() == 2 and shared_bytes(config, lines=lines) <= MOST_BYTES",
+            "a.element_size() == 2",
+        ),
+        ("a tile in turn with B across K", ' and "IN_TURN" not in config', ""),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
         "test_fp8 and cuda and slices_are_added",
         ("slices never promoted", '"PROMOTES": promotes(problem)', '"PROMOTES": False'),
     ),

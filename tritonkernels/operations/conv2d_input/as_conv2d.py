@@ -73,12 +73,23 @@ def is_dense(out):
 
 
 FLIPPED = 256  # elements of a block that flips the filters
+MANY = 16  # launches: more of them need no count
 
 
 def arranged(problem, design):
-    """The Work of the launches before the convolutions; what a design packs it counts itself."""
+    """The Work of the launches before the convolutions; what a design packs it counts itself. And of those that a product of
+    matrices has besides its own, since the images are no batch."""
     turned = design.reads_taps and problem.precision == "tf32" and problem.channels_last
-    return _arranged(problem, _read_in_place(problem, design) and not turned)
+    more = min(problem.n, MANY) - 1 if design.key.startswith("matmul.") and _images_are_apart(problem) else 0
+    return _arranged(problem, _read_in_place(problem, design) and not turned) + (rewritten(1, FLIPPED, 0),) * more
+
+
+def _images_are_apart(problem):
+    """Whether a product of matrices is one of each image: lines of a phase's results do not follow each other evenly, so they
+    are the batch, and images do not either."""
+    down, across = problem.stride
+    lines = 1 in (problem.p, problem.q) or down * problem.w == across * problem.q
+    return not lines and not (problem.channels_last and problem.h == down * problem.p)
 
 
 @functools.lru_cache(1024)
