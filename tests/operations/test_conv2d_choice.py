@@ -53,7 +53,7 @@ def test_patch_embeddings_and_their_gradients_are_products(library, precision):
     "sizes, stride", [((8, 8), 2), ((7, 8), 2), ((8, 7), 2), ((9, 9), 3), ((2, 9), 3), ((9, 8), 1), ((8, 8), (1, 2))]
 )
 def test_products_of_each_image_are_counted(library, channels_last, sizes, stride):
-    """Of the gradient of an input by one tap: where results are apart, the images are no batch of one product."""
+    """The gradient of an input by one tap: where results are apart, the images are no batch of one product."""
     (h, w), (down, across) = sizes, (stride, stride) if isinstance(stride, int) else stride
     grad_output = torch.empty(5, 24, -(-h // down), -(-w // across), dtype=torch.float16)
     grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)

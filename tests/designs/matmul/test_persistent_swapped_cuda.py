@@ -115,7 +115,7 @@ def test_a_ring_that_is_too_deep_for_boxes_across_k_gets_copies_along_it(device)
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("precision, sizes", [("fp16", (32, 64, 96, 20, 8)), ("tf32", (4, 40, 96, 112, 112))])
 def test_every_config_takes_a_filter_that_lies_otherwise_than_its_problem_says(precision, sizes, channels_last):
-    """Of the gradient of an input, by one tap: A or B lies across K."""
+    """The gradient of an input by one tap: A or B lies across K."""
     (n, k, c, *pixels), dtype = sizes, torch.float16 if precision == "fp16" else torch.float32
     grad_output, weight = torch.empty(n, k, *pixels, dtype=dtype), torch.empty(k, c, 1, 1, dtype=dtype)
     grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
