@@ -296,4 +296,3 @@ std::string Block::states() const {
 }
 
 }  // namespace simt
-////

@@ -141,4 +141,3 @@ inline int __all_sync(unsigned mask, int predicate) { return simt::ballot("__all
 
 // The language only promises that the calling lane is active. A kernel that assumes more fails here, as it may on a GPU.
 inline unsigned __activemask() { return 1u << simt::lane(); }
-////
