@@ -85,4 +85,5 @@ def markdown(path, root=ROOT):
 
 def source(path, root=ROOT):
     """The page of a file of code."""
-    return f"{SOURCE}# {path.relative_to(root)}\n\n~~~~{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text()}~~~~\n"
+    language, text = LANGUAGES.get(path.suffix, "text"), path.read_text().rstrip()
+    return f"{SOURCE}# {path.relative_to(root)}\n\n~~~~{language}\n{text}\n~~~~\n"

@@ -48,6 +48,7 @@ def test_pages_mirror_a_repository(tmp_path):
         "docs/f.svg": "<svg/>",
         "code/x.py": "x = '[no](link)'\n",
         "code/y.cuh": "int y;\n",
+        "code/z.h": "int z;",  # whose last line has no end
     }
     for name, text in texts.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +58,7 @@ def test_pages_mirror_a_repository(tmp_path):
     assert made["index.md"] == texts["README.md"].replace("[e](code)", "[e](code/index.md)")
     assert made["docs/a.md"] == "[up](../index.md#top) [`x`](../code/x.py.md) 0.5\u00a0/\u00a00.4, `1 / 2`"
     assert "~~~~python\nx = '[no](link)'\n~~~~" in made["code/x.py.md"] and "~~~~cuda\n" in made["code/y.cuh.md"]
+    assert "int z;\n~~~~\n" in made["code/z.h.md"]
     assert "- [x.py](x.py.md)\n- [y.cuh](y.cuh.md)\n" in made["code/index.md"]
     assert made["docs/f.svg"] == "<svg/>" and made["docs/new.md"] == "[a](a.md)"
 
