@@ -98,7 +98,7 @@ def imported_later(module, kind):
     another operation's contender, which serves few problems. It has no `transform` and no `tile`."""
     design = functools.cache(lambda: importlib.import_module(module).DESIGN)
 
-    def later(name):
+    def later(name) -> Any:
         return lambda *args: getattr(design(), name)(*args)
 
     names = "configs", "launches", "refuses", *(("work", "reduced") if kind == "contender" else ())

@@ -81,7 +81,8 @@ the model predicts to take at most {near} times as long as the fastest; far from
 [learned.py](../tritonkernels/choice/learned.py) has the figures that they ask for.
 
 To fit again, after new records (`python -m perf sweep`, on the GPU; with `--pick kinds` each kind of tile has its first config
-timed, whether the choice thinks well of it or not, and `--precision`, `--family` and `--class` say of which shapes):
+timed, whether the choice thinks well of it or not; `--from classes` draws as those do that judge speed; and `--precision`,
+`--family` and `--class` say of which shapes):
 
     python -m perf fit
     make docs

@@ -278,6 +278,11 @@ def _classes():
 CLASSES = {own.name: own for own in _classes()}
 
 
+def families_of(op):
+    """{name: draw} of the operation's classes, to sweep: what shapes.draw makes of them is drawn by no seed of a judge."""
+    return {name: own.draw for name, own in CLASSES.items() if own.draw(random.Random(0)).op == op}
+
+
 def class_of(case):
     """The Class of a case's name; None if it is of no class."""
     return CLASSES.get(case.partition(":")[0])

@@ -72,9 +72,10 @@ def half(key):
     return ("fit", "judge")[int(key, 16) % 2]
 
 
-def draw(op, number, seed=0):
-    """`number` different Shapes of the operation, the families in turn. Fewer are the first of more."""
-    families = list(FAMILIES[op].items())
+def draw(op, number, seed=0, families=None):
+    """`number` different Shapes of the operation, the families (default: its FAMILIES) in turn. Fewer are the first of more."""
+    families = list((FAMILIES[op] if families is None else families).items())
+    number = number if families else 0
     return list(different((*families[i % len(families)], random.Random(f"{op} {seed} {i}")) for i in range(number)))
 
 

@@ -1,11 +1,11 @@
 """python -m perf sweep: times of random shapes, of the choice's first candidates and some others, to fit the choice to.
 
-Of each shape (shapes.py) and package some contenders run (trial.py): most are the first of the choice's ranking, some are
-random, and some were never timed, as new designs and configs are; or, to see what the choice misses, they are the first of each
-kind. Each result is checked, and they are timed together, with torch. Kernels are built on all cores meanwhile. It ends in
-time, and keeps what it has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one
-ended; changed sources begin again. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep
---share 1/2 ...
+Shapes are of families (shapes.py), or drawn as the classes are that speed is judged by, none of them by a judge. Of each shape
+and package some contenders run (trial.py): most are the first of the choice's ranking, some are random, and some were never
+timed, as new designs and configs are; or, to see what the choice misses, they are the first of each kind. Each result is
+checked, and they are timed together, with torch. Kernels are built on all cores meanwhile. It ends in time, and keeps what it
+has measured in DIR, one file an operation (sweep_records.py). A second call goes on where the first one ended; changed sources
+begin again. On several GPUs each process takes a share: CUDA_VISIBLE_DEVICES=1 python -m perf sweep --share 1/2 ...
 
 Exit status: 1 if a contender was wrong or a process failed, 2 without a GPU, without shapes or for bad arguments.
 """
@@ -23,11 +23,12 @@ from tritonkernels.target import Target
 
 from .. import arguments
 from ..arguments import folder, positive
-from . import contenders, schedule, shapes, trial
+from . import classes, contenders, schedule, shapes, trial
 from .environment import add_commit, environment
 from .sweep_records import Writer
 
 TELL = 10.0  # seconds between lines of progress
+SOURCES = {"families": shapes.FAMILIES.get, "classes": classes.families_of}
 
 
 def add_arguments(parser):
@@ -42,6 +43,9 @@ def add_arguments(parser):
     parser.add_argument("--pick", choices=trial.PICKS, default="any", help="how they are picked; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="of the shapes; default: %(default)s")
     parser.add_argument("--package", choices=contenders.PACKAGES.values(), help="default: both")
+    parser.add_argument(
+        "--from", dest="source", choices=SOURCES, default="families", help="of which shapes are drawn; default: %(default)s"
+    )
     for name, example in (("precision", "fp16"), ("family", "'long K'"), ("class", "'aligned False'")):
         only = f"only shapes of it, as {example}; may be repeated; default: all"
         parser.add_argument(f"--{name}", action="append", metavar=name[0].upper(), help=only)
@@ -68,8 +72,8 @@ def main(options, parser):
         return 2
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     target = Target.live(device) if device.type == "cuda" else shapes.H200
-    drawn = {op: list(_wanted(shapes.draw(op, options.shapes, options.seed), options)) for op in options.op}
-    drawn = interleaved(drawn, *options.share)
+    draws = {op: shapes.draw(op, options.shapes, options.seed, SOURCES[options.source](op)) for op in options.op}
+    drawn = interleaved({op: list(_wanted(shapes, options)) for op, shapes in draws.items()}, *options.share)
     if not drawn:
         print("none of the shapes is of that precision, family and class", file=sys.stderr)
         return 2

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from perf.__main__ import main
-from perf.measure import cases, contenders, shapes, sweep, sweep_records, trial
+from perf.measure import cases, classes, contenders, shapes, sweep, sweep_records, trial
 from perf.measure.environment import environment
 from tests.choice.stand_ins import SimulatedGpu, library, right
 from tritonkernels.choice import efficiency
@@ -204,6 +204,22 @@ def test_families_of_odd_rows_and_of_a_short_k(op):
     assert (op == "gemv") != bool(shallow) and all(p.k <= 100 and min(p.m, p.n) >= 1000 for p in shallow)
 
 
+@pytest.mark.parametrize("op", shapes.FAMILIES)
+def test_classes_are_swept_by_draws_of_their_own(op):
+    """No judge draws them, whatever its seed: the words that they are drawn by are others."""
+    families, seeds = classes.families_of(op), (0, 1)
+    assert bool(families) == (op != "gemm")
+    number = 2 * len(families)
+    drawn = {seed: {s.key: s.family for s in shapes.draw(op, number, seed, families)} for seed in seeds}
+    judged = {shapes.key_of(op, shapes.prepared(case).problem.describe()) for case in cases_of(families, seeds)}
+    assert all(len(of_one) == number and {*of_one.values()} == {*families} for of_one in drawn.values())
+    assert not {*drawn[0]} & {*drawn[1]} and not judged & {*drawn[0], *drawn[1]}
+
+
+def cases_of(names, seeds):
+    return [case for name in names for seed in seeds for case in classes.CLASSES[name].cases(2, seed)]
+
+
 def row(case, package="tritonkernels", us=3.0, **changes):
     problem = shape(case).problem
     times = [["tiled", {"BLOCK_M": 64}, us, 0.01], ["naive", {"BLOCK_M": 8}, 90.0, None]]
@@ -352,6 +368,15 @@ def test_shapes_of_a_family_and_a_class_alone(capsys):
     assert 0 < len(own) < sum(s.family in ("long K", "square") for s in of_all)
     assert main(["sweep", "matmul", "--family", "long K", "--family", "square", "--class", "aligned False", *few]) == 0
     assert capsys.readouterr().out.startswith(f"matmul, cuda_reference: {len(own)} shapes of ")
+
+
+def test_shapes_of_classes(capsys):
+    few = ["--contenders", "2", "--package", "cuda_reference", "--from", "classes", "--family", "fp64", "--dry-run"]
+    number = len(classes.families_of("matmul"))
+    assert main(["sweep", "matmul", "--shapes", str(3 * number), *few]) == 0
+    assert capsys.readouterr().out.startswith("matmul, cuda_reference: 3 shapes of 1 families, 6 contenders, ")
+    assert main(["sweep", "gemm", *few]) == 2, "it has no class"
+    assert "none of the shapes" in capsys.readouterr().err
 
 
 def test_no_shape_of_what_is_asked_for(capsys):
