@@ -5,7 +5,7 @@ from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, configs_of
 from .parts.operands import TYPES, arguments
-from .parts.runs import ANY, UNROLLED, columns_at_once, slides, unrolled
+from .parts.runs import ANY, UNROLLED, columns_at_once, inputs_at_once, slides, unrolled
 
 THREADS, RUNS = 128, (7, 14)
 SPACE = configs_of("THREADS RUN", *((THREADS, run) for run in RUNS))
@@ -36,7 +36,8 @@ def work(problem, config, target):
     piece = strip(problem, run, ceil_div(THREADS, channels))
     given = count_blocks(problem, config), THREADS, piece, channels
     steps = problem.c // problem.groups * columns_at_once(problem, slides(problem))
-    return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=32 + 2 * run),)
+    registers = 32 + run + inputs_at_once(problem, run, slides(problem))
+    return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=registers),)
 
 
 DESIGN = Design(configs=configs, launches=launches, work=work)

@@ -15,6 +15,7 @@ from .parts.runs import (
     channels_per_load,
     columns_at_once,
     filter_bytes,
+    inputs_at_once,
     slides,
     unrolled,
 )
@@ -39,11 +40,16 @@ def launches(problem, config, input, weight, bias, out):
     width = channels_per_load(problem.dtype)
     if problem.k % width or not all(are_pieces(t, width) for t in (input, out)):
         width = 1
-    taps, step = unrolled(problem, input) if problem.r == problem.s else ANY
+    taps, step = unrolled(problem, input) if _slides(problem) else ANY
     parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": RUN, "WIDTH": width, **config}
     grid = (count_blocks(problem, width),)
     given = arguments(problem, input, weight, bias, out)
     yield KERNEL.launch(parameters, grid, THREADS, given, filter_bytes(problem, width, LANES))
+
+
+def _slides(problem):
+    """Whether the kernel for the filter is unrolled, as those for square ones are."""
+    return problem.r == problem.s and slides(problem)
 
 
 def count_blocks(problem, width):
@@ -61,8 +67,9 @@ def work(problem, config, target):
         width = 1
     channels, shared = LANES * width, filter_bytes(problem, width, LANES)
     given = count_blocks(problem, width), THREADS, strip(problem, RUN, THREADS // LANES), channels
-    steps, outputs = 1 + columns_at_once(problem, slides(problem)), RUN * THREADS * width
-    taps, registers = channels * whole(problem.r * problem.s * problem.dtype.itemsize), 40 + RUN * width
+    steps, outputs = 1 + columns_at_once(problem, _slides(problem)), RUN * THREADS * width
+    taps = channels * whole(problem.r * problem.s * problem.dtype.itemsize)
+    registers = min(255, 40 + width * (RUN + inputs_at_once(problem, RUN, _slides(problem))))
     return (of_outputs(problem, target, *given, steps, outputs, taps, registers, shared),)
 
 

@@ -45,8 +45,12 @@ def _staged(problem, kt, lanes):
 
 def taps_of(problem, lanes, input):
     """(TAPS, STEP) of the kernel that is unrolled for the filter's size, else ANY."""
-    is_square = problem.r == problem.s <= FEW_TAPS and problem.dilation[1] == 1
-    return unrolled(problem, input) if is_square and (lanes > 1 or input.stride(3) == 1) else ANY
+    return unrolled(problem, input) if _slides(problem) and (lanes > 1 or input.stride(3) == 1) else ANY
+
+
+def _slides(problem):
+    """Whether the kernel for the filter may be unrolled, as those for small square ones are."""
+    return problem.r == problem.s <= FEW_TAPS and problem.dilation[1] == 1 and slides(problem)
 
 
 def _sizes(dtype):
@@ -91,8 +95,8 @@ def _work(problem, config, target):
     lanes = LANES if are_channels_inside(problem) and _are_whole(problem, kt) else 1
     threads, unit, staged = THREADS[lanes], channels_per_load(problem.dtype) if lanes > 1 else 1, _staged(problem, kt, lanes)
     channels, piece = kt * lanes, strip(problem, RUN, threads // lanes)
-    columns = columns_at_once(problem, slides(problem) and problem.r <= FEW_TAPS)
-    steps = of_group // unit * columns + ceil_div(of_group, max(1, staged))
+    slides = _slides(problem) and (lanes > 1 or not problem.channels_last)
+    steps = of_group // unit * columns_at_once(problem, slides) + ceil_div(of_group, max(1, staged))
     given = _count_blocks(problem, kt, lanes), threads, piece, channels, steps, RUN * threads * kt
     shared = staged * filter_bytes(problem, kt, lanes)
     return (of_outputs(problem, target, *given, registers=min(255, 40 + RUN * kt), shared=shared),)

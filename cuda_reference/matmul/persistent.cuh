@@ -22,8 +22,9 @@
 //     columns of bf16. A tile of 128 x 256 then takes 1.9 * 384 lines, 2100 clocks, for products of 1024; with four blocks it
 //     takes 1060. But not all SMs of a GPU are in such clusters (choice/model.py).
 //   - fp8. Tensor cores add up products of fp8 in some 14 bits. Unless the caller asks for that, each slice has its own sum
-//     (PROMOTES), which CUDA cores add to one in fp32. There are two such sums, so that the wgmmas of a slice run while the sum of
-//     the one before is added. All three fill the registers, so a warpgroup has 64 x 128 of the tile at most.
+//     (PROMOTES), which CUDA cores add to one in fp32; so have planes of fp32 (persistent_planes.cuh). There are two such sums, so
+//     that the wgmmas of a slice run while the sum of the one before is added. All three fill the registers, so a warpgroup has
+//     64 x 128 of the tile at most.
 //   - tf32. TMA rounds it on the way to shared memory. A B that lies across K is read into registers, in SWAPPED tiles
 //     (parts/transposed.cuh).
 //   - Results. The copy engine writes them, too (OUT_BOXES), from two boxes of shared memory for each warpgroup: one is filled

@@ -10,7 +10,7 @@ from tritonkernels.operations.gemm.split_counts import splits_that_fill
 from tritonkernels.operations.matmul.work import of_splits
 from tritonkernels.problem import rows_are_whole_chunks
 
-from ..common.align import aligned, k_major
+from ..common.align import aligned, k_major, without_idle_strides
 from ..launch import Kernel, TensorMap, ceil_div, resident
 from .parts.add_parts import addition, work_of_addition
 from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
@@ -121,16 +121,16 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
     b_across_k  the kernel takes a B across K of any type
     """
     share_a, share_b = sharers_of_slices(config)
+    a, b, itemsize = without_idle_strides(a, 1), without_idle_strides(b, 2), a.element_size()
     # The tile may be chosen for operands along K, as another operation's problem says: its filter is transposed, say. Slices
     # across K are whole boxes, which take more of shared memory.
-    lines = lines_of_slices(config, 2, as_tma_reads(a, 1) is not False, as_tma_reads(b, 2) is not False)
-    across_k = a.element_size() == 2 and shared_bytes(config, lines=lines) <= MOST_BYTES
+    along_k = as_tma_reads(a, 1) is not False, as_tma_reads(b, 2) is not False
+    across_k = itemsize == 2 and shared_bytes(config, lines=lines_of_slices(config, itemsize, *along_k)) <= MOST_BYTES
     a, a_map, a_by_k, copies_of_a = operand_map(problem, a, 1, config["BM"], across_k, share_a)
     b, b_map, b_by_k, copies_of_b = operand_map(problem, b, 2, config["BN"], across_k or b_across_k, share_b)
     in_boxes = bool(as_tma_reads(out, 1)) and rows_are_whole_chunks(out)
     swapped = config.get("SWAPPED", problem.precision == "tf32" and not b_by_k)
-    lines = 32 if swapped else 64
-    out_map = TensorMap(out if in_boxes else out[:0], (lines, SLICE // out.element_size()))
+    out_map = TensorMap(out if in_boxes else out[:0], (32 if swapped else 64, SLICE // out.element_size()))
     _, _, *others = arguments(problem, a, b, c, bias, out)
     scale_strides = (
         *((0, 0) if scale_a is None else scale_a.stride()[:2]),
@@ -174,11 +174,11 @@ def _launches(problem, config, a, b, c, bias, out, *scales):
 
 def multiplying(problem, config, a, b, c, bias, out, *scales, splits=1, b_across_k=False, **parameters):
     """The launches of a product: out (splits * batch, M, N in whole boxes) is its result, or the sums of each split of K.
-    Parameters of the template may be others than the problem's."""
+    Parameters of the template may be others than the problem's, for operands that always lie the same way."""
     copies, given, own = prepared(problem, config, a, b, c, bias, out, *scales, b_across_k=b_across_k)
     yield from copies
     clusters = out.shape[0] * tiles_of_clusters(problem, config)
-    yield Kernel(_TEMPLATE, variants(problem, config)).launch(
+    yield Kernel(_TEMPLATE, [{}] if parameters else variants(problem, config)).launch(
         own | parameters,
         (min(config["BLOCKS"], clusters * config.get("CLUSTER", 1)),),
         (config["CONSUMERS"] + 1) * 128,

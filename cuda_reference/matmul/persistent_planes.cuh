@@ -6,7 +6,8 @@
 //     A: low | high        B: high | low
 //
 // As matrices of 2 K columns their product is low * high + high * low, the corrections. A's right half by B's left one is the main
-// sum. In both the sums of 64 products, a slice, are added to FP32 sums by FADD (PROMOTES), as tensor cores truncate theirs.
+// sum. In both the sums of 64 products, a slice, are added to FP32 sums by FADD (PROMOTES), as tensor cores truncate theirs;
+// but in WIDE tiles not those of the corrections, which need not be as exact.
 //
 // Here is what follows: the kernel that joins main sum and corrections, shifts rows and columns back, and has the epilogue. It
 // reads 8 bytes of each element of the result, next to 3 K products. No Triton twin: Triton's `planes` multiplies by wgmma.
@@ -25,15 +26,18 @@ struct RangeStrides {
     int64_t a, b;
 };
 
-// `sums` and `corrections` are (batches, M, pitch), pitch a multiple of 4 that is at least N. A block of gridDim.y has a matrix.
+// `sums` and `corrections` are (batches, M, pitch), pitch a multiple of 4 that is at least N. A block has a part of one matrix:
+// a grid has more blocks along x than batches could be along y.
 template <class Plane>
 __global__ void __launch_bounds__(JOINING)
 persistent_planes(const float* __restrict__ sums, const float* __restrict__ corrections, const float* __restrict__ c,
             const float* __restrict__ bias, float* __restrict__ out, int M, int N, int pitch, float alpha, float beta,
             int activation, Strides stride, const int* __restrict__ a_ranges, const int* __restrict__ b_ranges,
             RangeStrides ranges) {
-    const int runs = pitch / JOINED, batch = blockIdx.y;
-    const int64_t at = int64_t(blockIdx.x) * JOINING + threadIdx.x;
+    const int runs = pitch / JOINED;
+    const int64_t blocks = (int64_t(M) * runs + JOINING - 1) / JOINING;  // of a matrix
+    const int batch = int(blockIdx.x / blocks);
+    const int64_t at = (blockIdx.x - batch * blocks) * JOINING + threadIdx.x;
     const int row = int(at / runs), col = int(at % runs) * JOINED;
     wait_for_earlier_kernels();
     if (row >= M || col >= N) return;

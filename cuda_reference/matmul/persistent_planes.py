@@ -9,6 +9,7 @@ from tritonkernels.choice.work import KNOWN_PROBLEMS, addition, copy
 from tritonkernels.design import Design
 from tritonkernels.operations.matmul.schemes import MULTIPLE
 from tritonkernels.operations.matmul.work import main_kernel
+from tritonkernels.validate import LARGEST_SIZE
 
 from ..launch import Kernel, ceil_div, resident
 from . import persistent
@@ -57,6 +58,8 @@ def _refuses(problem, target):
         return f"it multiplies float32 as fp16x3, not {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
+    if products(problem)[0].k > LARGEST_SIZE:
+        return f"its corrections sum up 2 K products, and a kernel counts {LARGEST_SIZE} at most"
     return None
 
 
@@ -75,7 +78,7 @@ def _launches(problem, config, a, b, c, bias, out):
     _, _, c, bias, out, m, n, _, *following = arguments(problem, a, b, c, bias, out)
     ranges = a_ranges, b_ranges, (a_ranges.stride(0), b_ranges.stride(0))
     given = room[1], room[0], c, bias, out, m, n, of_main.n, *following, *ranges
-    yield _JOIN.launch({"PLANE": "__half"}, (_blocks(problem), out.shape[0]), THREADS, given)
+    yield _JOIN.launch({"PLANE": "__half"}, (out.shape[0] * _blocks(problem),), THREADS, given)
 
 
 def _blocks(problem):

@@ -50,18 +50,47 @@ def test_patch_embeddings_and_their_gradients_are_products(library, precision):
 @each_library
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize(
-    "sizes, stride", [((8, 8), 2), ((7, 8), 2), ((8, 7), 2), ((9, 9), 3), ((2, 9), 3), ((9, 8), 1), ((8, 8), (1, 2))]
+    "sizes, stride, taps",
+    [
+        *(((8, 8), 2, 1), ((7, 8), 2, 1), ((8, 7), 2, 1), ((9, 9), 3, 1), ((2, 9), 3, 1), ((9, 8), 1, 1), ((8, 8), (1, 2), 1)),
+        *(((8, 8), 2, 2), ((4, 12), 2, 2), ((2, 8), 2, 2), ((9, 9), 3, 3), ((8, 8), 3, 2)),
+    ],
 )
-def test_products_of_each_image_are_counted(library, channels_last, sizes, stride):
-    """The gradient of an input by one tap: where results are apart, the images are no batch of one product."""
-    (h, w), (down, across) = sizes, (stride, stride) if isinstance(stride, int) else stride
-    grad_output = torch.empty(5, 24, -(-h // down), -(-w // across), dtype=torch.float16)
-    grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
-    call = prepare("conv2d_input", (5, 16, h, w), torch.empty(24, 16, 1, 1, dtype=torch.float16), grad_output, stride=stride)
+def test_products_of_each_image_are_counted(library, channels_last, sizes, stride, taps):
+    """The gradient of an input by phases of one tap: where their results are apart, images are no batch of a product."""
     design = next(own for own in library.designs("conv2d_input") if own.name == "matmul.pipelined")
+    call = input_gradient((5, 16, *sizes), (24, 16, taps, taps), stride, channels_last)
     config = next(iter(design.configs(call.problem, H200)))
     launches = list(design.launches(call.problem, config, *call.parts[0]))
     assert len(list(design.work(call.problem, config, H200))) == len(launches)
+
+
+def input_gradient(image, weight, stride, channels_last=False, padding=0):
+    down, across = (stride, stride) if isinstance(stride, int) else stride
+    sizes = ((size + 2 * padding - taps) // step + 1 for size, taps, step in zip(image[2:], weight[2:], (down, across)))
+    grad_output = torch.empty(image[0], weight[0], *sizes, dtype=torch.float16, device="meta")
+    grad_output = grad_output.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+    filters = torch.empty(weight, dtype=torch.float16, device="meta")
+    return prepare("conv2d_input", image, filters, grad_output, stride=stride, padding=padding)
+
+
+@each_library
+def test_a_filter_as_large_as_its_stride_is_not_a_product_for_each_image_and_tap(library):
+    """1025 launches, where implicit_gemm has one or two for each of 16 phases."""
+    call = input_gradient((64, 64, 32, 32), (128, 64, 4, 4), 4)
+    design, config = library.choose(call.problem, H200)
+    assert len(list(design.launches(call.problem, config, *call.parts[0]))) <= 33
+
+
+@each_library
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_an_image_of_one_pixel_has_one_product(library, channels_last):
+    """Its phase has one, whatever the results that grad_output is of."""
+    call = input_gradient((64, 512, 1, 1), (512, 512, 3, 3), 1, channels_last, padding=2)
+    assert call.problem.p == 3
+    design = next(own for own in library.designs("conv2d_input") if own.name == "matmul.pipelined")
+    config = next(iter(design.configs(call.problem, H200)))
+    assert len(list(design.work(call.problem, config, H200))) <= 2
 
 
 @each_library

@@ -31,7 +31,7 @@ from .parts.tile import bias_or_zero
 
 @triton.jit
 def _slide(acc, taps, s, input, corner, h0, q, valid, g, VECTOR: tl.constexpr):
-    """Adds a column of inputs times column s of the taps to the sums of a run in column q, a tuple. Its first tap is in h0."""
+    """acc, the sums of a run in column q, and column s of the taps times its inputs. h0 is the row of the run's first input."""
     w = q * g.step_w + (s * g.dilation_w - g.padding_w)
     in_column = valid & (w >= 0) & (w < g.W)
     offsets = corner + w * input.w
@@ -107,7 +107,7 @@ def launches(problem, config, input, weight, bias, out):
     tile = config.kwargs
     runs = count_runs(problem, tile["RUN"])
     grid = (ceil_div(problem.k, tile["BLOCK_K"]) * ceil_div(runs, tile["BLOCK"] * tile["TURNS"]),)
-    kept, packs, wide, filters = problem.r * problem.s <= MOST_KEPT, "PACKED" in tile, problem.wide, Filters.of(weight)
+    kept, packs, wide, filters = problem.r * problem.s <= MOST_KEPT, tile.get("PACKED", False), problem.wide, Filters.of(weight)
     if packs:
         taps, first = packed(problem, weight, tile["BLOCK_K"], 1)
         yield from first
@@ -128,7 +128,7 @@ def work(problem, config, target):
     piece, outputs = strip(problem, run, block), run * block * channels
     registers = min(255, 40 + outputs // turns // threads)
     given = blocks, threads, piece, channels, turns * problem.s, outputs
-    if not tile.get("PACKED"):
+    if not tile.get("PACKED", False):
         return (of_outputs(problem, target, *given, registers=registers),)
     taps = problem.terms * channels * max(4, problem.dtype.itemsize)
     return (*packing(problem, channels, 1), of_outputs(problem, target, *given, taps, registers=registers))

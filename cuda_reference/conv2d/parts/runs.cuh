@@ -68,22 +68,22 @@ template <int WIDTH, class T> __device__ __forceinline__ void store_together(T* 
     }
 }
 
-template <int COUNT> using Bits = std::conditional_t<(COUNT > 32), uint64_t, unsigned>;
+template <int COUNT> using RowBits = std::conditional_t<(COUNT > 32), uint64_t, unsigned>;
 
 // Which of COUNT rows, each `apart` from the one before, lie in the image, a bit each, from row h on. Computed once, not per
 // column.
-template <int COUNT> __device__ __forceinline__ Bits<COUNT> rows_inside(int h, int apart, const Geometry& g) {
+template <int COUNT> __device__ __forceinline__ RowBits<COUNT> rows_inside(int h, int apart, const Geometry& g) {
     static_assert(COUNT <= 64, "a bit each");
-    Bits<COUNT> inside = 0;
+    RowBits<COUNT> inside = 0;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) inside |= Bits<COUNT>(unsigned(h + i * apart) < unsigned(g.H)) << i;
+    for (int i = 0; i < COUNT; ++i) inside |= RowBits<COUNT>(unsigned(h + i * apart) < unsigned(g.H)) << i;
     return inside;
 }
 
 // WIDTH channels of COUNT inputs below each other, `apart` bytes; those that are not `inside` are 0. Where `apart` is an int, an
 // address is one instruction.
 template <int COUNT, int WIDTH, class T, class Apart>
-__device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], const T* at, Apart apart, Bits<COUNT> inside) {
+__device__ __forceinline__ void load_column(Sum<T> (&column)[COUNT][WIDTH], const T* at, Apart apart, RowBits<COUNT> inside) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) {
 #pragma unroll

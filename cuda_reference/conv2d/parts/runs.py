@@ -30,6 +30,11 @@ def slides(problem):
     return problem.dilation[0] == 1 and (problem.r, problem.stride[0]) in UNROLLED
 
 
+def inputs_at_once(problem, run, slides):
+    """Inputs of a channel that a thread holds for a run of outputs: those of a column, or one for each output."""
+    return (run - 1) * problem.stride[0] + problem.r if slides else run
+
+
 def columns_at_once(problem, slides):
     """Trips to memory for a channel of a run: the loads of a column of inputs are in flight together, or those of a tap."""
     return problem.s * (1 if slides else problem.r)

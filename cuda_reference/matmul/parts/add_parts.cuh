@@ -38,20 +38,22 @@ __device__ __forceinline__ float4 sum_of_parts(const float* from, int parts, int
     return total;
 }
 
-// `sums` is (splits, batches, M, pitch), pitch a multiple of 4 that is at least N. A block of gridDim.y has a matrix of the batch.
-// Its groups of threads have the same runs of columns; GROUPS are the shares of the splits.
+// `sums` is (splits, batches, M, pitch), pitch a multiple of 4 that is at least N. A block has a part of one matrix: a grid has more
+// blocks along x than batches could be along y. Its groups of threads have the same runs of columns; GROUPS are the shares of the
+// splits.
 template <class Out, int GROUPS>
 __global__ void __launch_bounds__(ADDING)
 add_parts(const float* __restrict__ sums, const Out* __restrict__ c, const Out* __restrict__ bias, Out* __restrict__ out, int M,
           int N, int splits, int pitch, float alpha, float beta, int activation, Strides stride) {
     constexpr int RUNS = ADDING / GROUPS;
     const int runs = pitch / RUN, group = threadIdx.x / RUNS, in_group = threadIdx.x % RUNS;
-    const int at = blockIdx.x * RUNS + in_group, row = at / runs, col = at % runs * RUN;
+    const int blocks = (M * runs + RUNS - 1) / RUNS, batch = blockIdx.x / blocks, batches = gridDim.x / blocks;
+    const int at = (blockIdx.x - batch * blocks) * RUNS + in_group, row = at / runs, col = at % runs * RUN;
     const bool inside = row < M && col < N;
     wait_for_earlier_kernels();
     const int share = (splits + GROUPS - 1) / GROUPS, first = group * share, parts = min(share, splits - first);
-    const int64_t matrix = int64_t(M) * pitch, apart = gridDim.y * matrix;
-    const float* const own = sums + blockIdx.y * matrix + int64_t(row) * pitch + col;
+    const int64_t matrix = int64_t(M) * pitch, apart = batches * matrix;
+    const float* const own = sums + batch * matrix + int64_t(row) * pitch + col;
     float4 whole = {};
     if (inside) whole = sum_of_parts(own + first * apart, parts, apart);
     if constexpr (GROUPS > 1) {
@@ -62,7 +64,7 @@ add_parts(const float* __restrict__ sums, const Out* __restrict__ c, const Out* 
     }
     if (group > 0 || !inside) return;
     float total[RUN] = {whole.x, whole.y, whole.z, whole.w};
-    const Epilogue<float, Out> epilogue(c, bias, out, alpha, beta, activation, stride, blockIdx.y);
+    const Epilogue<float, Out> epilogue(c, bias, out, alpha, beta, activation, stride, batch);
 #pragma unroll
     for (int i = 0; i < RUN; ++i) total[i] = epilogue.scaled(total[i]);
     epilogue.finish(

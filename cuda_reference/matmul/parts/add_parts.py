@@ -31,7 +31,7 @@ def addition(problem, splits, sums, arguments):
     """Adds up `sums` (splits * batch, M, N in whole runs); `arguments` are those of a kernel that has an epilogue."""
     _, _, c, bias, out, m, n, _, alpha, beta, activation, strides = arguments
     given = sums, c, bias, out, m, n, splits, sums.shape[2], alpha, beta, activation, strides
-    kernel, grid = _TEMPLATE.format(TYPES[problem.out_dtype], _groups(splits)), (_blocks(m, n, splits), out.shape[0])
+    kernel, grid = _TEMPLATE.format(TYPES[problem.out_dtype], _groups(splits)), (out.shape[0] * _blocks(m, n, splits),)
     return CudaLaunch(_SOURCE, kernel, grid, (_THREADS, 1, 1), given)
 
 

@@ -30,10 +30,10 @@ def split_side_by_side(matrix, precision, high_first):
     return launches, planes[0], ranges
 
 
-def _launches(matrix, ranges, planes, *strides):
-    """Strides: the padded K, and how far apart planes and rows of a plane are."""
-    (_, r, k), (padded_k, *apart), launches = matrix.shape, strides, []
+def _launches(matrix, ranges, planes, padded_k, plane_stride, row_stride):
+    """The strides are how far apart planes, and the rows of a plane, are."""
+    (_, r, k), launches = matrix.shape, []
     if ranges is not None:
         launches += by_patches(SOURCE, EXTREMES, *matrix.shape, (matrix, ranges, r, k, matrix.stride()))
-    arguments = matrix, ranges, planes, r, k, padded_k, matrix.stride(), *apart
+    arguments = matrix, ranges, planes, r, k, padded_k, matrix.stride(), plane_stride, row_stride
     return launches + by_patches(SOURCE, f"matmul::split<{TYPES[planes.dtype]}>", *matrix.shape, arguments)

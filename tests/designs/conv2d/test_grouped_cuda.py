@@ -1,6 +1,8 @@
 """The CUDA design grouped: both layouts, unrolled and other filters, remainders, its accesses, its machine code; and the parts
 that depthwise and depthwise_channels share with it."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -264,3 +266,20 @@ def test_machine_code_of_depthwise_channels(architecture):
         (code,) = (code for name, code in codes.items() if f"Li128ELi{taps}ELi{step}ELi7E" in name)
         loads = [text for _, text in code.instructions if text.startswith("LDG.E.128")]
         assert len(loads) == loaded
+
+
+@pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("design", ["depthwise", "depthwise_channels", "grouped"])
+def test_work_counts_the_trips_of_the_kernel_that_runs(design, layout):
+    """An unrolled one loads a column of inputs at once, the other one a tap after the other."""
+    own, target, unrolled = DESIGNS[design], Target.named("h200"), set()
+    for (r, s), dilation in itertools.product(((3, 3), (3, 1), (13, 1), (13, 13), (7, 5), (2, 2)), (1, (1, 2), (2, 1))):
+        x = torch.empty(1, 64, 40, 40).to(memory_format=getattr(torch, layout))
+        call = prepare("conv2d", x, torch.empty(64, 1, r, s), groups=64, dilation=dilation)
+        config = next(iter(own.configs(call.problem, target)))
+        (launch,), (work,) = own.launches(call.problem, config, *call.parts[0]), own.work(call.problem, config, target)
+        taps = int(launch.expression.split(", ")[4 if design == "grouped" else 2])
+        trips = s * (1 if taps else r) + (design != "depthwise")  # others bring filters to shared memory first
+        assert taps in (0, r) and work.steps == trips + 2, (r, s, dilation)
+        unrolled.add(taps)
+    assert 0 in unrolled and (len(unrolled) > 1 or (design, layout) == ("grouped", "channels_last"))

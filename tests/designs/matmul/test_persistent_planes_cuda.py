@@ -96,6 +96,21 @@ def test_what_it_refuses():
             cuda_reference.explain("matmul", a, a, design="persistent_planes", target=target, **options)
 
 
+def test_what_the_corrections_cannot_count_is_refused():
+    """They are products of twice K."""
+    for k, fits in ((2**30 - 2**15, True), (2**30 - 2**15 + 1, False)):
+        problem = prepare("matmul", torch.empty(1, k, device="meta"), torch.empty(k, 4, device="meta"), **X3).problem
+        assert (DESIGN.refuses(problem, Target.named("h200")) is None) == fits
+
+
+def test_nothing_is_built_for_operands_that_lie_otherwise():
+    """Planes always lie along K."""
+    call = prepare("matmul", torch.empty(300, 200), torch.empty(200, 100), **X3)
+    config = next(c for c in DESIGN.configs(call.problem, Target.named("h200")) if (c["BM"], c["BN"]) == (128, 128))
+    *_, corrections, main, _ = DESIGN.launches(call.problem, config, *call.parts[0])
+    assert corrections.source.expressions == main.source.expressions == (main.expression,)
+
+
 def test_configs_leave_registers_for_three_sums():
     call = prepare("matmul", torch.empty(3000, 2000, device="meta"), torch.empty(2000, 1000, device="meta"), **X3)
     configs = [*DESIGN.configs(call.problem, Target.named("h200"))]

@@ -112,6 +112,18 @@ def test_a_ring_that_is_too_deep_for_boxes_across_k_gets_copies_along_it(device)
     assert torch.equal(call.result.double(), (a.double() @ b.double()).half().double())
 
 
+def test_the_stride_of_a_single_matrix_does_not_say_how_it_lies():
+    """The filter of a convolution by one tap, cut out of a larger one: TMA reads it, across K, whatever its batch's stride."""
+    weight = torch.empty(512, 1000, dtype=torch.float16)[:, :996].T[..., None, None]
+    call, target = prepare("conv2d", torch.empty(1, 512, 40, 32, dtype=torch.float16), weight), Target.named("h200")
+    design = next(each for each in LIBRARY.designs("conv2d") if each.name == "matmul.persistent")
+    used = [
+        [launch.shared_bytes for launch in design.launches(call.problem, config, *call.parts[0])]
+        for config in design.configs(call.problem, target)
+    ]
+    assert len(used) > 20 and all(max(bytes_of) <= target.shared_per_block for bytes_of in used)
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("precision, sizes", [("fp16", (32, 64, 96, 20, 8)), ("tf32", (4, 40, 96, 112, 112))])
 def test_every_config_takes_a_filter_that_lies_otherwise_than_its_problem_says(precision, sizes, channels_last):

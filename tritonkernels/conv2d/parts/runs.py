@@ -4,7 +4,7 @@ import math
 
 from ...operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS
 
-DEPTHWISE_ROWS = 40  # of inputs that a run of `depthwise_channels` meets, unrolled: they hold one channel's taps, not several
+DEPTHWISE_ROWS = 40  # of inputs of a column that one output of `depthwise_channels` meets: its taps are unrolled
 
 
 def extent(run, problem):

@@ -14,7 +14,7 @@ from ...integers import ceil_div
 from ...operation import Call, Reduction
 from ..conv2d.taps import lie_along, lines_of_gradient
 from ..conv2d.work import rewritten
-from .phases import are_phases_missing, phases
+from .phases import WHOLE, are_phases_missing, phases
 
 
 class Arrange(NamedTuple):
@@ -73,23 +73,30 @@ def is_dense(out):
 
 
 FLIPPED = 256  # elements of a block that flips the filters
-MANY = 16  # launches: more of them need no count
+MANY = 64  # launches besides one for each phase, some 100 us: no other design takes as long for what has more of them
 
 
 def arranged(problem, design):
-    """The Work of the launches before the convolutions; what a design packs it counts itself. And of those that a product of
-    matrices has besides its own, since the images are no batch."""
+    """The Work of the launches before the convolutions; what a design packs it counts itself. A product of matrices may take
+    further launches, which are counted here, too."""
     turned = design.reads_taps and problem.precision == "tf32" and problem.channels_last
-    more = min(problem.n, MANY) - 1 if design.key.startswith("matmul.") and _images_are_apart(problem) else 0
+    more = _further_products(problem) if design.key.startswith("matmul.") else 0
     return _arranged(problem, _read_in_place(problem, design) and not turned) + (rewritten(1, FLIPPED, 0),) * more
 
 
-def _images_are_apart(problem):
-    """Whether a product of matrices is one of each image: lines of a phase's results do not follow each other evenly, so they
-    are the batch, and images do not either."""
-    down, across = problem.stride
-    lines = 1 in (problem.p, problem.q) or down * problem.w == across * problem.q
-    return not lines and not (problem.channels_last and problem.h == down * problem.p)
+@functools.lru_cache(1024)
+def _further_products(problem):
+    """How many products of matrices there are besides one for each phase, or MANY: a phase may have one for each image."""
+    apart = sum(_images_are_apart(problem, phase) for phase in phases(problem))
+    return min(MANY, apart * max(0, problem.n - 1))
+
+
+def _images_are_apart(problem, phase):
+    """Whether a phase is a product for each image: lines of its results do not follow each other evenly, so they are the batch,
+    and images do not either."""
+    (down, across), p, q = problem.stride, phase.problem.p, phase.problem.q
+    lines = phase.results == (WHOLE, WHOLE) or 1 in (p, q) or down * problem.w == across * q
+    return not lines and not (problem.channels_last and problem.h == down * p)
 
 
 @functools.lru_cache(1024)

@@ -2,7 +2,8 @@
 
 One operand has a row for each output channel, the other one for each patch. What does not lie so is copied once, both in one
 launch (conv2d/unfolded.py). Where channels lie inside, grad_output is the first one's transpose, which tensor cores read as
-well, but not in tf32: there copies lie along the positions, which are added up, and matmul's designs copy what is not copied.
+well, but not in tf32: there copies lie along the positions, which are added up, and a matrix that needs no copy, but lies
+otherwise, is packed by matmul's designs.
 """
 
 import functools
