@@ -50,6 +50,9 @@ class Work(NamedTuple):
 STORED, ACTIVATED = 8.0, 20.0  # FLOPs of an epilogue for each element, and for an activation with an exponential
 EXPONENTIAL = ("gelu", "silu")
 
+BY_THREADS = ("ieee", "fp64")  # precisions whose operands are in registers when they are multiplied
+BY_DOT = {"fragments": 1, "freed": True}  # of a `product`'s tile by tl.dot, which reads a slice into registers as a whole
+
 PATCH, COPY_THREADS = 64, 256  # rows and columns that a block of a copying kernel takes, and its threads
 
 
@@ -67,7 +70,9 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
               memory (1), splits of K (1), whose sums others add, and programs (a program a tile) that walk the tiles; the
               last `waves` of tiles that they, or `sharers` of them, share to the slice, as in `streamed`; and how many blocks
               of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once; and whether a block multiplies a
-              tile while the result of the one before is written (in_turn)
+              tile while the result of the one before is written (in_turn). Of BY_THREADS, as compiled for sm_90: how many
+              words of operands a thread holds for each word of sums (`fragments`, 0), and whether a slice's place is free
+              before it is multiplied (freed)
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     lines     of L2 for each 128 bytes of A and of B that a block fetches (1.0, 1.0), as `lines_of` says
@@ -79,6 +84,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
     tiles = batch * -(-m // (bm * share_b)) * -(-n // (bn * share_a)) * share_a * share_b
     slices, fetched = -(-k // (bk * splits)), (bm // share_a * lines[0] + bn // share_b * lines[1]) * bk * itemsize
     a_slice, results, is_gpu = (bm + bn) * bk * itemsize, batch * m * n * out_size, target.is_gpu
+    by_threads, words = problem.precision in BY_THREADS, bm * bn // threads * (2 if problem.precision == "fp64" else 1)
     blocks, lengths, cut, sums = tiles * splits, slices, 0, 0.0  # slices of a block, cut tiles, bytes that others add
     shared = sharers = 0
     if waves:
@@ -116,8 +122,8 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
         fetched * lengths + sums + results / (blocks or 1),
         read + results + (2 * beyond_l2(4 * splits * batch * m * n, target) if splits > 1 else 0),
         2 + lengths / ahead_of(stages if is_gpu else 1),  # emulations have one slice after the other
-        min(255, bm * bn // threads + 40),
-        a_slice * stages,
+        min(255, int(words * (1 + by_threads * get("fragments", 0))) + 40),
+        a_slice * max(1, stages - by_threads * get("freed", False)),
         epilogue,
     )
 

@@ -284,9 +284,12 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
-        "test_conv2d_choice and each_image",
+        "test_conv2d_choice and (each_image or one_pixel)",
         ("a product of each image costs as one", "    return not lines and", "    return False and"),
         ("images are a batch in every format", "not (problem.channels_last and ", "not ("),
+        ("one phase has products of each image", "apart * max(0, problem.n - 1)", "(apart > 0) * max(0, problem.n - 1)"),
+        ("lines of grad_output, not of a phase", "phase.problem.p, phase.problem.q", "problem.p, problem.q"),
+        ("few further launches are as many as any", "return min(MANY,", "return min(4,"),
     ),
     *of(
         "cuda_reference/conv2d/parts/common.cuh",

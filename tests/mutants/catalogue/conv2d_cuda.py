@@ -25,6 +25,30 @@ MUTANTS = [
         ("too few offsets", "sizeof(WordA) < sizeof(WordB)", "sizeof(WordA) > sizeof(WordB)"),
     ),
     *of(
+        "cuda_reference/conv2d/grouped.py",
+        "test_grouped_cuda and trips",
+        (
+            "columns slide in any layout",
+            "slides = _slides(problem) and (lanes > 1 or not problem.channels_last)",
+            "slides = _slides(problem)",
+        ),
+        ("filters that are not square slide", "problem.r == problem.s <= FEW_TAPS", "problem.r <= FEW_TAPS"),
+    ),
+    *of(
+        "cuda_reference/conv2d/depthwise_channels.py",
+        "test_grouped_cuda and trips",
+        (
+            "work of a square filter for all",
+            "columns_at_once(problem, _slides(problem))",
+            "columns_at_once(problem, slides(problem))",
+        ),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent_planes.py",
+        "test_targets and any_number",
+        ("the batch along y", "(out.shape[0] * _blocks(problem),), THREADS", "(_blocks(problem), out.shape[0]), THREADS"),
+    ),
+    *of(
         "cuda_reference/common/add_splits.cuh",
         "test_channels_by_16_bytes and (ieee or fp16)",
         ("sums of the last to arrive counted twice", "i < COUNT; ++i) total[i] = 0;", "i < 0; ++i) total[i] = 0;"),

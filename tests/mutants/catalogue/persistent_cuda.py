@@ -197,10 +197,15 @@ MUTANTS = [
         "persistent_swapped_cuda and (too_deep or otherwise)",
         (
             "boxes across K that do not fit",
-            "a.element_size() == 2 and shared_bytes(config, lines=lines) <= MOST_BYTES",
-            "a.element_size() == 2",
+            "itemsize == 2 and shared_bytes(config, lines=lines_of_slices(config, itemsize, *along_k)) <= MOST_BYTES",
+            "itemsize == 2",
         ),
         ("a tile in turn with B across K", ' and "IN_TURN" not in config', ""),
+    ),
+    *of(
+        "cuda_reference/matmul/persistent.py",
+        "persistent_swapped_cuda and single_matrix",
+        ("the stride of a single matrix", "without_idle_strides(b, 2), a.element_size()", "b, a.element_size()"),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
@@ -278,8 +283,8 @@ MUTANTS = [
         ("the first group's sum twice", "for (int other = 1; other < GROUPS", "for (int other = 0; other < GROUPS"),
         ("groups that don't wait for each other", "        __syncthreads();\n", ""),
         ("a part in two groups", "first = group * share", "first = group * (share - 1)"),
-        ("the first matrix of the batch for all", "sums + blockIdx.y * matrix + ", "sums + "),
-        ("parts of one matrix after the other", "apart = gridDim.y * matrix", "apart = matrix"),
+        ("the first matrix of the batch for all", "sums + batch * matrix + ", "sums + "),
+        ("parts of one matrix after the other", "apart = batches * matrix", "apart = matrix"),
         ("addends of the first column for all", "change(total[i], 0, i);", "change(total[i], 0, 0);"),
     ),
     *of(

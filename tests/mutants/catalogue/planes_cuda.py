@@ -45,6 +45,7 @@ MUTANTS = [
         ("sums of all of K in the tensor cores", "result, PROMOTES=promotes", "result"),
         ("both operands' high planes first", "high_first=False", "high_first=True"),
         ("the low plane of A in the main sum", "a_planes[..., of_main.k :]", "a_planes[..., : of_main.k]"),
+        ("corrections of any K", "if products(problem)[0].k > LARGEST_SIZE:", "if False:"),
     ),
     *of(
         "cuda_reference/matmul/fused_planes.cuh",

@@ -2,6 +2,7 @@
 
 import functools
 
+from ...choice.work import BY_DOT
 from ...config import config_of
 from ...integers import ceil_div
 
@@ -18,7 +19,7 @@ def block_tile(config):
     """The block tile of a config in the analysis' terms."""
     tile = {"BM": config.kwargs["BLOCK_M"], "BN": config.kwargs["BLOCK_N"], "BK": config.kwargs.get("BLOCK_K", 1)}
     group = {"GROUP_M": config.kwargs["GROUP_M"]} if "GROUP_M" in config.kwargs else {}
-    return {**tile, **group, "threads": 32 * config.num_warps, "stages": max(1, config.num_stages)}
+    return {**tile, **group, "threads": 32 * config.num_warps, "stages": max(1, config.num_stages), **BY_DOT}
 
 
 def blocked_configs(problem, target, num_stages, **constants):

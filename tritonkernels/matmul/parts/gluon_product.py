@@ -203,4 +203,4 @@ def product_design(kernel, tiles, refuses, sums, stored, reduced):
 
 
 def _tile(config):
-    return block_tile(config) | {"splits": config.kwargs["SPLIT_K"]}
+    return block_tile(config) | {"splits": config.kwargs["SPLIT_K"], "freed": False}  # a slice is read in parts

@@ -2,7 +2,7 @@
 
 import functools
 
-from ...choice.work import EXPONENTIAL, KNOWN, KNOWN_PROBLEMS
+from ...choice.work import BY_DOT, EXPONENTIAL, KNOWN, KNOWN_PROBLEMS
 from ...config import config_of
 from ...integers import ceil_div, next_power_of_2
 from ...language.on_target import two_warpgroups_wait
@@ -172,4 +172,5 @@ def packs_of(problem, config):
 def block_tile(config):
     """The block tile of a config in the analysis' terms."""
     tile = {name: config.kwargs[f"BLOCK_{name[1]}"] for name in ("BM", "BN", "BK")}
-    return {**tile, "GROUP_M": config.kwargs["GROUP_M"], "threads": 32 * config.num_warps, "stages": config.num_stages}
+    tile |= {"GROUP_M": config.kwargs["GROUP_M"], "threads": 32 * config.num_warps, "stages": config.num_stages}
+    return tile | BY_DOT

@@ -87,6 +87,7 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
     its `slices` of BK; the last of them `adds`, or else a second kernel. a_slice: bytes that a block fetches for a slice."""
     bm, bn, bk = tile
     itemsize, own = problem.dtype.itemsize, -(-slices // splits)
+    words = bm * bn // threads * max(1, itemsize // 4)  # of sums; addresses and operands take about as many registers
     return Work(
         problem.groups * -(-m // bm) * -(-n // bn) * splits,
         threads,
@@ -95,7 +96,7 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
         own * a_slice + bm * bn * (itemsize if splits == 1 else 8 if adds else 4),
         problem.bytes,
         2 + own / ahead_of(stages) + (2 if splits > 1 and adds else 0),
-        min(255, bm * bn // threads + 40),
+        min(255, 2 * words + 40),
         (bm + bn) * bk * itemsize * stages if shared is None else shared,
         bm * bn * STORED,
     )
