@@ -4,6 +4,7 @@ from typing import Any
 
 from .analysis import roofline
 from .analysis.tile import tile_facts
+from .choice.work import Work
 from .design import as_dict
 from .operations.views import viewed
 from .report import Report
@@ -71,7 +72,11 @@ def _predicted(library, problem, target, chosen, config):
     if not target.is_gpu or chosen.is_lesson:
         return {}
     found = (c for c in library.ranking(problem, target, chosen.name) if as_dict(c.config) == as_dict(config))
-    facts = tile_facts(problem, chosen.tile(config), target) if chosen.tile and target.vendor == "nvidia" else {}
+    facts = {}
+    if chosen.tile and target.vendor == "nvidia":
+        kernel = max(chosen.work(problem, config, target), key=Work.weight)
+        facts = tile_facts(problem, chosen.tile(config), target, kernel.registers, kernel.shared)
+        facts |= {"estimated": "registers, shared_bytes"} if "estimated" in facts else {}
     choice = next(found)
     return choice.estimate._asdict() | {"records": _records(choice)} | facts
 

@@ -82,7 +82,7 @@ def figures(problem, contenders, predicted, rate, among):
     """{name: a figure of the problem, or an array of figures of the contenders `among` all, indices}."""
     contenders = [contenders[at] for at in among]
     starts, seconds = predicted.first[among].tolist(), predicted.seconds[among]
-    mains = [start + max(range(len(own.works)), key=own.weight) for start, own in zip(starts, contenders)]
+    mains = [start + own.main() for start, own in zip(starts, contenders)]
     shares = numpy.array([contender.sustained.shares[: len(efficiency.PARTS)] for contender in contenders]).T
     counts = predicted.counts[:, mains]
     blocks, flops = counts[COUNTS.index("blocks")], counts[COUNTS.index("flops")]

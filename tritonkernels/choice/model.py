@@ -130,10 +130,9 @@ class Contender(NamedTuple):
     sustained: Sustained
     factors: tuple[float, float] = (1.0, 1.0)
 
-    def weight(self, at):
-        """The kernel of the largest is the main one."""
-        work = self.works[at]
-        return work.blocks * (work.flops + work.fetched)
+    def main(self):
+        """The index of the main kernel."""
+        return max(range(len(self.works)), key=lambda at: self.works[at].weight())
 
 
 class Predicted(NamedTuple):

@@ -41,6 +41,10 @@ class Work(NamedTuple):
     epilogue: float = 0.0
     cluster: int = 1
 
+    def weight(self):
+        """The kernel of the largest is a call's main one."""
+        return self.blocks * (self.flops + self.fetched)
+
     def and_also(self, fetched=0.0, steps=0.0, dram=0.0):
         """The same kernel that also moves so many bytes and makes so many trips: _replace takes as long as a product."""
         blocks, threads, flops, unit, own_fetched, own_dram, own_steps, *others = self

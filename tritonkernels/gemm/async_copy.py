@@ -176,7 +176,7 @@ def _launch(kernel, problem, config, how, a, b, c, out):
     return TritonLaunch(kernel, (count_tiles(problem, config.kwargs),), config, *arguments, WIDE=wide)
 
 
-ROW_BY_ROW = {"fragments": 0.4, "freed": False}  # how a thread reads a slice
+ROW_BY_ROW = {"fragments": 0.35, "freed": False}  # how a thread reads a slice
 _AS_IT_LIES, _PACKED = of_tiles(block_tile), of_packed_tiles(lambda config: block_tile(config) | ROW_BY_ROW)
 
 
