@@ -1,8 +1,6 @@
 """GPUs of other vendors and sizes: what is read off them, and that every one gets a design that runs there, or a sentence."""
 
-import collections
 import dataclasses
-import itertools
 import json
 import random
 
@@ -11,8 +9,6 @@ import torch
 
 import cuda_reference
 import tritonkernels
-from cuda_reference.matmul.parts import add_parts
-from cuda_reference.matmul.parts.arguments import arguments
 from tests import cases
 from tests.compiler import printed
 from tests.harness import LIBRARIES, designs, prepare, thorough
@@ -122,30 +118,6 @@ def test_every_problem_gets_a_legal_choice_or_a_sentence(library, op, live, ever
     served = {name for name, count in chosen_for.items() if count}
     assert served >= {t.name for t in targets if t.vendor == "nvidia" and t is not small}
     assert (live(MI300).name in served) == (library.package == "tritonkernels")
-
-
-@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
-def test_a_batch_has_any_number_of_matrices(library):
-    """Of blocks a grid has 2^31 - 1 along x, and 65,535 along y and z."""
-    half = torch.empty(2**16 + 1, 3, 8, dtype=torch.float16, device="meta")
-    single, seen = half.float(), collections.Counter()
-    products = [prepare("matmul", half, half.mT)]
-    products += [prepare("matmul", single, single.mT, precision=mode) for mode in ("ieee", "tf32", "fp16x3", "bf16x6")]
-    for call in (*products, prepare("gemv", single, single[:, 0])):
-        for design in library.designs(call.problem.op):
-            if not design.refuses(call.problem, H200):
-                for config in itertools.islice(design.configs(call.problem, H200), 4):
-                    launches = list(design.launches(call.problem, config, *call.parts[0]))
-                    assert all(max(launch.grid[1:], default=1) < 2**16 for launch in launches), (design, config)
-                    seen[call.problem.op] += len(launches)
-    assert seen["matmul"] > 50 and seen["gemv"] > 10
-
-
-def test_a_batch_of_any_number_has_its_splits_added_up():
-    half = torch.empty(2**16 + 1, 3, 8, dtype=torch.float16, device="meta")
-    call, sums = prepare("matmul", half, half.mT), torch.empty(2 * len(half), 3, 4, device="meta")
-    launch = add_parts.addition(call.problem, 2, sums, arguments(call.problem, *call.parts[0]))
-    assert launch.grid[0] >= len(half) and max(launch.grid[1:], default=1) < 2**16
 
 
 def test_nvidia_only_designs_refuse_an_amd_gpu():

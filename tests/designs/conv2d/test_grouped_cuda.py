@@ -281,5 +281,6 @@ def test_work_counts_the_trips_of_the_kernel_that_runs(design, layout):
         taps = int(launch.expression.split(", ")[4 if design == "grouped" else 2])
         trips = s * (1 if taps else r) + (design != "depthwise")  # others bring filters to shared memory first
         assert taps in (0, r) and work.steps == trips + 2, (r, s, dilation)
+        assert design == "depthwise" or not taps or r == s, "others are unrolled for square filters"
         unrolled.add(taps)
     assert 0 in unrolled and (len(unrolled) > 1 or (design, layout) == ("grouped", "channels_last"))

@@ -45,7 +45,7 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/persistent_planes.py",
-        "test_targets and any_number",
+        "test_batches and any_number",
         ("the batch along y", "(out.shape[0] * _blocks(problem),), THREADS", "(_blocks(problem), out.shape[0]), THREADS"),
     ),
     *of(

@@ -51,7 +51,7 @@ MUTANTS = [
         "persistent_transposed and (what_is_copied or the_model or offered or all_that)",
         ("a B across K always copied", "b_across_k, share_b)", "False, share_b)"),
         ("a B across K for any consumers", ' and config["BN"] == 64 * config["CONSUMERS"]', ""),
-        ("boxes of 64 rows of a transposed product", "lines = 32 if", "lines = 64 if"),
+        ("boxes of 64 rows of a transposed product", "(32 if swapped", "(64 if swapped"),
         ("the copy of a B across K in the model", "return a, b and not taken", "return a, b"),
         ("an unaligned B across K free in the model", "taken = problem.aligned and ", "taken = "),
     ),
