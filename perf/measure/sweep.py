@@ -73,7 +73,7 @@ def main(options, parser):
     packages = [options.package] if options.package else list(contenders.PACKAGES.values())
     target = Target.live(device) if device.type == "cuda" else shapes.H200
     draws = {op: shapes.draw(op, options.shapes, options.seed, SOURCES[options.source](op)) for op in options.op}
-    drawn = interleaved({op: list(_wanted(shapes, options)) for op, shapes in draws.items()}, *options.share)
+    drawn = interleaved({op: list(_wanted(own, options)) for op, own in draws.items()}, *options.share)
     if not drawn:
         print("none of the shapes is of that precision, family and class", file=sys.stderr)
         return 2
