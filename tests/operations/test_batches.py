@@ -30,7 +30,7 @@ def test_uniform_batches():
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
 def test_a_batch_has_any_number_of_matrices(library):
-    """Of blocks a grid has 2^31 - 1 along x, and 65,535 along y and z."""
+    """A grid has up to 2^31 - 1 blocks along x, and 65,535 along y and z."""
     half = torch.empty(2**16 + 1, 3, 8, dtype=torch.float16, device="meta")
     single, seen = half.float(), collections.Counter()
     products = [prepare("matmul", half, half.mT)]

@@ -4,7 +4,7 @@ import statistics
 
 from ...show import model_chart, table
 from ...show.picture import Picture
-from .. import measured, records
+from .. import measured, packed, records
 from .kernel_time import OPERATIONS
 from .one import CHOSEN, EAGER, FORWARD, GRAPH, STEP
 
@@ -26,8 +26,8 @@ for it. So the sums of ours are up to a third above the time of the step.
 
 
 def rows_of(folder):
-    """The rows of a GPU's models.json; none without it."""
-    path = folder / "models.json"
+    """The rows of a GPU's models.json, packed or not; none without it."""
+    path = packed.find(folder / "models.json")
     return records.read_rows(path) if path.exists() else []
 
 
