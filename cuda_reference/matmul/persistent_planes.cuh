@@ -35,7 +35,7 @@ persistent_planes(const float* __restrict__ sums, const float* __restrict__ corr
             int activation, Strides stride, const int* __restrict__ a_ranges, const int* __restrict__ b_ranges,
             RangeStrides ranges) {
     const int runs = pitch / JOINED;
-    const int64_t blocks = (int64_t(M) * runs + JOINING - 1) / JOINING;  // of a matrix
+    const int64_t blocks = (int64_t(M) * runs + JOINING - 1) / JOINING;  // for each matrix
     const int batch = int(blockIdx.x / blocks);
     const int64_t at = (blockIdx.x - batch * blocks) * JOINING + threadIdx.x;
     const int row = int(at / runs), col = int(at % runs) * JOINED;
