@@ -5,7 +5,12 @@ import math
 import pytest
 import torch
 
+from perf.measure import records
+from perf.measure.measured import RESULTS
+from perf.measure.sweep_records import problem_of
 from tests.harness import LIBRARIES, prepare
+from tritonkernels.choice.work import BY_THREADS, Work
+from tritonkernels.launch import LIBRARY
 from tritonkernels.operations.matmul.work import main_kernel
 from tritonkernels.target import Target
 
@@ -211,3 +216,19 @@ def test_boxes_across_k_are_fetched_whole(side):
     across, along = problem(of_a, of_b), problem()
     assert fetched(across) - fetched(along) == 1024 * 2 * (192 - 136)
     assert fetched(across, packed=True) == fetched(along)
+
+
+def test_registers_and_shared_memory_are_about_as_compiled():
+    """They say how many blocks an SM holds. Compared with cuobjdump, for Triton's products with operands in registers."""
+    seen = {}
+    for row in records.read_rows(RESULTS / "h200/code.json"):
+        ours = row["implementation"] == "triton" and row["op"] in ("gemm", "matmul")
+        if not ours or row["problem"]["precision"] not in BY_THREADS:
+            continue
+        problem = problem_of(row["op"], row["problem"])
+        design, config = LIBRARY.choose(problem, H200, row["design"], row["config"])
+        if not design.is_lesson:
+            kernel = max(design.work(problem, config, H200), key=Work.weight)
+            seen[design.key] = kernel.registers / row["registers"], kernel.shared / row["shared_bytes"]
+    assert {"gemm.rasterized", "gemm.async_copy", "gemm.split_k", "matmul.cuda_cores", "matmul.dmma"} <= seen.keys()
+    assert all(0.8 <= registers <= 1.25 and shared == 1 for registers, shared in seen.values()), seen

@@ -38,8 +38,8 @@ __device__ __forceinline__ void promote(LaneSums<float> (&sum)[BLOCKS][1][TILES]
     }
 }
 
-// Of slices Left and Right, BLOCKS of 64 rows times TILES of 8 columns. PROMOTES: tensor cores add up one slice at a time, since
-// those of fp8 keep few bits, and planes of fp32 need more than tensor cores keep over a long K.
+// Multiplies slices Left and Right: BLOCKS of 64 rows by TILES of 8 columns. PROMOTES: tensor cores add up one slice at a time,
+// because they keep few bits of fp8, and fewer than planes of fp32 need over a long K.
 template <class Left, class Right, class Sum, int BLOCKS, int TILES, bool PROMOTES> struct SliceProducts {
     static constexpr int STEPS = SLICE / 32;
     using T = typename Left::Element;

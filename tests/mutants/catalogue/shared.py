@@ -117,6 +117,18 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/choice/work.py",
+        "test_work and as_compiled",
+        ("operands in no registers", 'by_threads * get("fragments", 0)', "0"),
+        ("the slice that is read keeps its place", 'stages - by_threads * get("freed", False)', "stages"),
+        ("doubles of one word", '(2 if problem.precision == "fp64" else 1)', "1"),
+    ),
+    *of(
+        "tritonkernels/gemm/async_copy.py",
+        "test_work and as_compiled",
+        ("rows read as whole slices", " | ROW_BY_ROW", ""),
+    ),
+    *of(
+        "tritonkernels/choice/work.py",
         "test_model",
         ("prefetches into the stage that is read", "return max(1, stages - 1)", "return stages"),
     ),
