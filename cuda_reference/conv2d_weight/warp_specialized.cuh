@@ -8,7 +8,7 @@
 //
 // Both operands lie across the reduction, which wgmma reads as it is. Columns are units of 64 channels of a tap, tap by tap. So
 // a tile of 256 columns is 256 channels of a tap, or four taps of 64 channels: either way a slice of grad_output is multiplied by
-// four boxes of inputs. In L2 taps find what their neighbours have read.
+// four boxes of inputs. In L2 taps find what their neighbours have read. Small groups share boxes, in bands (parts/bands.cuh).
 //
 // A block has the SM to itself, and a part of the tiles that takes as long as the others' (parts/pieces.cuh). The producer is
 // slices ahead, also in the next tile, while a sum is added and stored. Of a tile that several blocks share, each writes its sums
@@ -27,7 +27,7 @@
 #include "../matmul/parts/block_memory.cuh"
 #include "../matmul/parts/slice_products.cuh"
 #include "../matmul/parts/sums_of_others.cuh"
-#include "parts/operands.cuh"
+#include "parts/bands.cuh"
 #include "parts/pieces.cuh"
 
 namespace conv2d_weight {
@@ -49,6 +49,7 @@ template <class T_, int BM_, int BN_, int STAGES_> struct BlockOf {
     static_assert(BLOCKS * DOWN == ROWS && OWN_UNITS * ACROSS == UNITS && TILES <= 32, "consumers have whole boxes");
     using Threads = matmul::Registers<CONSUMERS, BLOCKS * TILES * 4>;
     using Products = matmul::SliceProducts<Left, Right, float, BLOCKS, TILES, false>;
+    using Tile = TileAt<BM, UNITS>;
 };
 
 template <class T> struct Arguments {
@@ -56,6 +57,7 @@ template <class T> struct Arguments {
     T* weight;
     const Geometry& g;
     const FiltersStrides& stride;
+    const Bands& bands;
     const Cut& cut;
     float* parts;
     int* counters;
@@ -79,17 +81,6 @@ template <class Block> struct Memory {
     }
 };
 
-// Where a tile's first row and first unit are. Tiles of neighbouring rows are computed together: they read the same inputs.
-template <class Block> struct TileAt {
-    int row, unit, units, chunks;  // units of the weight, and of a tap
-
-    __device__ __forceinline__ TileAt(const Geometry& g, int tile) {
-        const int tiles_m = ceil_div(g.K, Block::BM);
-        chunks = ceil_div(g.C, BOX), units = g.R * g.S * chunks;
-        row = tile % tiles_m * Block::BM, unit = tile / tiles_m * Block::UNITS;
-    }
-};
-
 // One thread, which requests the slices of all pieces. Boxes without a row or column of the weight are left out: what is in their
 // place is multiplied, but not stored.
 template <class Block>
@@ -98,14 +89,14 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
     Ring<Block::STAGES> ring;
     const conv2d::Position step(BOX, g.P, g.Q);  // from a slice to the next, where nothing is carried
     for_pieces(args.cut, [&](const Piece& piece) {
-        const TileAt<Block> tile(g, piece.tile);
-        const int rows = min(Block::ROWS, ceil_div(g.K - tile.row, BOX)), units = min(Block::UNITS, tile.units - tile.unit);
+        const typename Block::Tile tile(g, args.bands, piece.tile);
+        const int rows = min(Block::ROWS, ceil_div(tile.end - tile.row, BOX)), units = min(Block::UNITS, tile.units - tile.unit);
         int channel[Block::UNITS];
         Tap taps[Block::UNITS];
 #pragma unroll
         for (int i = 0; i < Block::UNITS; ++i) {
             const int unit = tile.unit + i, tap = unit / tile.chunks;
-            channel[i] = unit % tile.chunks * BOX;
+            channel[i] = tile.channel + unit % tile.chunks * BOX;
             taps[i] = {(unsigned short)(tap / g.S * g.dilation_h), (unsigned short)(tap % g.S * g.dilation_w)};
         }
         conv2d::Position at(int64_t(piece.first) * BOX, g.P, g.Q);
@@ -134,17 +125,17 @@ __device__ __forceinline__ void produce(const Arguments<typename Block::T>& args
 
 // A warp's sums of 16 rows from `row` on, and a consumer's units from `first_unit` on.
 template <class Block, class Sums>
-__device__ __forceinline__ void store(const Sums& sums, const Arguments<typename Block::T>& args, const TileAt<Block>& tile,
-                                      int row, int first_unit) {
+__device__ __forceinline__ void store(const Sums& sums, const Arguments<typename Block::T>& args,
+                                      const typename Block::Tile& tile, int row, int first_unit) {
     const Geometry& g = args.g;
     const FiltersStrides& stride = args.stride;
 #pragma unroll
     for (int i = 0; i < Block::OWN_UNITS; ++i) {
-        const int unit = first_unit + i, tap = unit / tile.chunks, channel = unit % tile.chunks * BOX;
+        const int unit = first_unit + i, tap = unit / tile.chunks, channel = tile.channel + unit % tile.chunks * BOX;
         if (unit >= tile.units) return;
         auto* const filters = args.weight + tap / g.S * stride.r + tap % g.S * stride.s;
         matmul::for_runs<typename Block::T, BOX / 8>(sums, i * BOX / 8, [&](const auto& run, int r, int c) {
-            matmul::store_run(run, filters, row + r, channel + c, g.K, g.C, stride.k, stride.c);
+            store_channels(run, filters, row + r, channel + c, tile.begin, tile.end, g, stride);
         });
     }
 }
@@ -162,7 +153,7 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
     };
     Ring<Block::STAGES> ring;
     for_pieces(args.cut, [&](const Piece& piece) {
-        const TileAt<Block> tile(args.g, piece.tile);
+        const typename Block::Tile tile(args.g, args.bands, piece.tile);
         LaneSums<float> sum[BLOCKS][1][TILES] = {};
         products.multiply(sum, piece.count, ring, memory.full, give_back, [] {});
         const int row = tile.row + down * BOX;
@@ -174,7 +165,7 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
                 const int counters = 1 + ceil_div(part.most, GROUP_OF_PARTS), own = group < 0 ? 0 : 1 + group / GROUP_OF_PARTS;
                 return args.counters + (shared_tile * counters + own) * CONSUMERS + consumer;
             };
-            const bool is_last = matmul::add_sums_of_others(sum, args.g.K - row, part.own, 0, part.count - 1, args.parts, slot_of,
+            const bool is_last = matmul::add_sums_of_others(sum, tile.end - row, part.own, 0, part.count - 1, args.parts, slot_of,
                                                             counter_of, memory.last);
             if (!__shfl_sync(0xffffffffu, is_last, 0)) return;  // from one lane, so that descriptors stay in uniform registers
         }
@@ -190,10 +181,11 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
 template <class T, int BM, int BN, int STAGES>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, 1)
 warp_specialized(const __grid_constant__ CUtensorMap grad, const __grid_constant__ CUtensorMap input, T* __restrict__ weight,
-                 float* __restrict__ parts, int* __restrict__ counters, Geometry g, FiltersStrides stride, Cut cut) {
+                 float* __restrict__ parts, int* __restrict__ counters, Geometry g, FiltersStrides stride, Bands bands,
+                 Cut cut) {
     using Block = BlockOf<T, BM, BN, STAGES>;
     const Memory<Block> memory;
-    const Arguments<T> args{grad, input, weight, g, stride, cut, parts, counters};
+    const Arguments<T> args{grad, input, weight, g, stride, bands, cut, parts, counters};
     if (threadIdx.x == 0) {  // while the kernel before this one ends
         memory.init_barriers();
         prefetch_tensor_map(grad);

@@ -2,6 +2,7 @@
 
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
+from tritonkernels.operations.conv2d_weight.bands import BOX, bands_and_tiles, boxes_without_rows
 from tritonkernels.operations.conv2d_weight.pieces import SLICE, cut
 from tritonkernels.operations.conv2d_weight.work import of_pieces
 
@@ -12,7 +13,7 @@ from ..launch import Kernel, PixelMap, ceil_div, configs_of
 from .parts.channels_last import copied, in_chunks
 from .parts.pieces import workspace
 
-BOX, BOX_BYTES, CONSUMERS = 64, 64 * 128, 2  # channels of a box, with SLICE positions
+CONSUMERS = 2
 SPACE = configs_of(
     "BM BN STAGES",
     (128, 256, 4),
@@ -36,16 +37,17 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """Each tile on all SMs, and on half of them, which have half as many sums to add."""
+    """Each tile on all SMs, and on half of them, which have half as many sums to add; none with boxes of no row."""
     for tile in SPACE:
+        if problem.groups > 1 and boxes_without_rows(problem, tile["BM"]):
+            continue
         for blocks in (target.sms, target.sms // 2) if target.is_gpu else (5, 2, 20):
             yield tile | {"BLOCKS": blocks}
 
 
-def cut_of(problem, config):
-    units = problem.r * problem.s * ceil_div(problem.c, BOX)
-    tiles = ceil_div(problem.k, config["BM"]) * ceil_div(units * BOX, config["BN"])
-    return cut(tiles, ceil_div(problem.terms, SLICE), config["BLOCKS"])
+def bands_and_cut(problem, config):
+    bands, tiles = bands_and_tiles(problem, config["BM"], config["BN"])
+    return bands, cut(tiles, ceil_div(problem.terms, SLICE), config["BLOCKS"])
 
 
 def _suits(images, channels):
@@ -56,7 +58,7 @@ def _suits(images, channels):
 def launches(problem, config, input, grad_output, out):
     (input, grad_output), copies = in_chunks((input, _suits), (grad_output, _suits))
     yield from copies
-    share = cut_of(problem, config)
+    bands, share = bands_and_cut(problem, config)
     parts, arrivals = workspace(share, config["BM"] * config["BN"], CONSUMERS, out)
     maps = PixelMap(grad_output, (SLICE, BOX)), map_of_inputs(problem, input, (SLICE, BOX))
     numbers = {name: config[name] for name in ("BM", "BN", "STAGES")}
@@ -64,13 +66,13 @@ def launches(problem, config, input, grad_output, out):
         {"ELEMENT": TYPES[problem.dtype], **numbers},
         (share.blocks,),
         (CONSUMERS + 1) * 128,
-        (*maps, out, parts, arrivals, sizes(problem), out.stride(), share[:-1]),
+        (*maps, out, parts, arrivals, sizes(problem), out.stride(), bands, share[:-1]),
         config["STAGES"] * ((config["BM"] + config["BN"]) * 128 + 16) + 16,
     )
 
 
 def work(problem, config, target):
-    share, tile = cut_of(problem, config), (config["BM"], config["BN"], SLICE)
+    (_, share), tile = bands_and_cut(problem, config), (config["BM"], config["BN"], SLICE)
     threads = (CONSUMERS + 1) * 128
     main = of_pieces(problem, share, tile, threads, problem.precision, config["STAGES"], 168, share.parts)
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)

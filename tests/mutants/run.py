@@ -75,6 +75,7 @@ SUITE = (
     "tests/designs/conv2d/test_warp_specialized.py",
     "tests/designs/conv2d/test_warp_specialized_cuda.py",
     "tests/designs/conv2d/test_weight_depthwise.py",
+    "tests/designs/conv2d/test_weight_bands.py",
     "tests/designs/conv2d/test_weight_warp_specialized.py",
     "tests/designs/conv2d/test_weight_warp_specialized_cuda.py",
     "tests/operations/test_conv2d_gradients.py",

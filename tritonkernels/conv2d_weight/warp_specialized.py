@@ -10,7 +10,7 @@ end of a row they have pixels that no position of the tap reads, and a zero of g
 the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 440 instructions a slice, while the
 consumers' products of 128 x 256 take 1024 clocks.
 
-Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
+Small groups share boxes, in bands (operations/conv2d_weight/bands.py). Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
 adds them up, in the order of positions.
 
 Mirrors cuda_reference/conv2d_weight/warp_specialized.cuh.
@@ -33,12 +33,13 @@ from ..language.structs import Filters, Images
 from ..language.triton import tl
 from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
+from ..operations.conv2d_weight.bands import BOX, Bands, bands_and_tiles, boxes_without_rows
 from ..operations.conv2d_weight.pieces import SLICE, cut
 from ..operations.conv2d_weight.work import of_pieces
 from .parts.added_parts import added, addition, workspace
 from .parts.specialists import Ring, Tile, consume, produce
 
-BOX, CONSUMERS = 64, 2
+CONSUMERS = 2
 TILES = (  # rows, columns, STAGES: what fits in shared memory with the store of a result
     (128, 256, 4),
     (256, 128, 4),
@@ -49,7 +50,9 @@ TILES = (  # rows, columns, STAGES: what fits in shared memory with the store of
 
 
 @gluon.jit
-def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g: Geometry, cut: Shares, most, tile: Tile):
+def _warp_specialized_kernel(
+    input: Images, grad: Images, out: Filters, parts, g: Geometry, bands: Bands, cut: Shares, most, tile: Tile,
+):  # fmt: skip
     """parts: (tiles left, most parts of a tile, M, N), or None if all tiles are whole."""
     wait_for_earlier_kernels()
     STAGES: gl.constexpr = tile.STAGES
@@ -68,9 +71,9 @@ def _warp_specialized_kernel(input: Images, grad: Images, out: Filters, parts, g
     ring = Ring(grads, inputs, left, right, full, empty)
     gl.warp_specialize(
         [
-            (consume, (0, out, parts, ring, g, cut, most, tile)),
-            (consume, (1, out, parts, ring, g, cut, most, tile)),
-            (produce, (input, grad, ring, g, cut, tile)),
+            (consume, (0, out, parts, ring, g, bands, cut, most, tile)),
+            (consume, (1, out, parts, ring, g, bands, cut, most, tile)),
+            (produce, (input, grad, ring, g, bands, cut, tile)),
         ],
         [4, 4],
         [200, 104],
@@ -84,28 +87,30 @@ def refuses(problem, target):
 
 
 def configs(problem, target):
-    """Each tile on all SMs, and on half of them, which have half as many sums to add."""
+    """Each tile on all SMs, and on half of them, which have half as many sums to add; none with boxes of no row."""
     for block_m, block_n, stages in TILES:
+        if problem.groups > 1 and boxes_without_rows(problem, block_m):
+            continue
         for programs in (target.sms, target.sms // 2):
             numbers = {"BLOCK_M": block_m, "BLOCK_N": block_n, "STAGES": stages}
             numbers |= {"CONSUMERS": CONSUMERS, "PROGRAMS": programs}
             yield config_of(numbers, num_warps=4, num_stages=1)
 
 
-def _cut(problem, config):
-    numbers, units = config.kwargs, problem.r * problem.s * ceil_div(problem.c, BOX)
-    tiles = ceil_div(problem.k, numbers["BLOCK_M"]) * ceil_div(units * BOX, numbers["BLOCK_N"])
-    return cut(tiles, ceil_div(problem.terms, SLICE), numbers["PROGRAMS"])
+def bands_and_cut(problem, config):
+    numbers = config.kwargs
+    bands, tiles = bands_and_tiles(problem, numbers["BLOCK_M"], numbers["BLOCK_N"])
+    return bands, cut(tiles, ceil_div(problem.terms, SLICE), numbers["PROGRAMS"])
 
 
 def launches(problem, config, input, grad_output, out):
     (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
     yield from copies
-    numbers, share = config.kwargs, _cut(problem, config)
+    numbers, (bands, share) = config.kwargs, bands_and_cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
     down = 2 if block_m > BOX else 1
-    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.wide
+    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.groups > 1, problem.wide
     yield TritonLaunch(
         _warp_specialized_kernel,
         (share.blocks,),
@@ -115,15 +120,16 @@ def launches(problem, config, input, grad_output, out):
         Filters.of(out),
         parts,
         Geometry.of(problem),
+        bands,
         Shares.of(share),
         share.parts,
         Tile(*map(tl.constexpr, tile)),
     )
-    yield from addition(problem, share, (block_m, block_n, BOX), parts, out)
+    yield from addition(problem, bands, share, (block_m, block_n, BOX), parts, out)
 
 
 def work(problem, config, target):
-    numbers, share = config.kwargs, _cut(problem, config)
+    numbers, (_, share) = config.kwargs, bands_and_cut(problem, config)
     bm, bn = numbers["BLOCK_M"], numbers["BLOCK_N"]
     main = of_pieces(problem, share, (bm, bn, SLICE), 128 * CONSUMERS, problem.precision, numbers["STAGES"], 168)
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)

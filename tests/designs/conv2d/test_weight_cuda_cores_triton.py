@@ -11,7 +11,7 @@ from tests.compiler import printed
 from tests.harness import a_third, available_on, channels_last, cropped, prepare, run_checked, thorough
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
-from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, cut_of
+from tritonkernels.conv2d_weight.parts.cuda_cores import TILES, bands_and_cut
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
@@ -40,7 +40,7 @@ def test_sizes(name):
 def test_pieces(programs, form):
     """Whole tiles; heads and tails; many heads. In two orders of what threads do."""
     args, options = operands("fp32", SHARED)
-    share = cut_of(prepare("conv2d_weight", *args, **options).problem, config(programs))
+    _, share = bands_and_cut(prepare("conv2d_weight", *args, **options).problem, config(programs))
     assert (share.whole, share.heads, share.sharers) == form
     for seed in range(2):
         check(args, options, config(programs), seed)

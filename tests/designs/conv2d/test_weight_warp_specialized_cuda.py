@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from cuda_reference.conv2d_weight.warp_specialized import DESIGN, SPACE, cut_of
+from cuda_reference.conv2d_weight.warp_specialized import DESIGN, SPACE, bands_and_cut
 from cuda_reference.launch import LIBRARY
 from cuda_reference.toolchain import with_its_own
 from perf.offline import sass
@@ -49,6 +49,9 @@ CASES = {
     "strides and dilation": ((3, 24, 13, 17), (40, 24, 3, 2), {"stride": (2, 3), "dilation": (1, 4), "padding": (2, 0)}),
     "channels that are no chunks": ((2, 11, 8, 9), (10, 11, 2, 3), {"padding": (1, 2)}),
     "filter larger than the image": ((1, 8, 2, 2), (8, 8, 5, 4), {"padding": 3}),
+    "bands of five groups, and of three": ((2, 72, 6, 5), (80, 9, 3, 3), {"padding": 1, "groups": 8}),
+    "groups of more than a box": ((1, 140, 9, 8), (134, 70, 1, 2), {"groups": 2}),
+    "groups of one channel": ((1, 80, 5, 7), (160, 1, 2, 2), {"groups": 80, "stride": 2}),
     "the longest reach": ((1, 8, 3, 200), (8, 8, 1, 3), {"dilation": (1, 127), "padding": (0, 128)}),
 }  # fmt: skip
 
@@ -57,7 +60,8 @@ CASES = {
 @on_devices
 def test_sizes(name, device):
     available_on(LIBRARY, device)
-    check(*operands("fp16", CASES[name], device=device), SMALL, LARGE)
+    args, options = operands("fp16", CASES[name], device=device)
+    check(args, options, *([SMALL] if options.get("groups", 1) > 2 else [SMALL, LARGE]))
 
 
 @on_devices
@@ -68,6 +72,7 @@ def test_bf16_and_every_tile(device):
 
 
 SHARED = ((2, 8, 34, 30), (8, 8, 3, 3), {"padding": 1})  # 32 slices of 5 or 3 tiles; one begins where a row does
+SHARED_GROUPS = ((2, 72, 34, 30), (80, 9, 3, 3), {"padding": 1, "groups": 8})  # and of 5 or 3 tiles in each of two bands
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ SHARED = ((2, 8, 34, 30), (8, 8, 3, 3), {"padding": 1})  # 32 slices of 5 or 3 t
 def test_pieces(tile, form, monkeypatch):
     """The same bits in any order of threads."""
     args, options = operands("fp16", SHARED)
-    share = cut_of(prepare("conv2d_weight", *args, **options).problem, tile)
+    _, share = bands_and_cut(prepare("conv2d_weight", *args, **options).problem, tile)
     assert (share.whole, share.heads, share.sharers) == form
     results = []
     for order in ("", "1", "2"):
@@ -91,10 +96,18 @@ def test_pieces(tile, form, monkeypatch):
     assert all(torch.equal(result, results[0]) for result in results[1:])
 
 
+@on_devices
+def test_pieces_of_bands(device):
+    """Whole tiles, then heads and tails of one."""
+    available_on(LIBRARY, device)
+    args, options = operands("fp16", SHARED_GROUPS, device=device)
+    check(args, options, {"BM": 64, "BN": 256} | ({"BLOCKS": 5} if device == "cpu" else {}))
+
+
 def test_many_parts_are_added_up_in_two_rounds():
     args, options = operands("fp16", ((2, 8, 80, 66), (8, 8, 1, 1), {}))
     tile = SMALL | {"BLOCKS": 20}
-    assert cut_of(prepare("conv2d_weight", *args, **options).problem, tile).parts > 16
+    assert bands_and_cut(prepare("conv2d_weight", *args, **options).problem, tile)[1].parts > 16
     check(args, options, tile)
 
 
@@ -149,8 +162,9 @@ def test_layouts_of_the_result():
 def test_what_is_not_there_is_no_factor(device):
     """An infinity of the first position, and of the last one, next to which a box has what is behind the last image."""
     available_on(LIBRARY, device)
-    for which, place in ((0, 0), (2, 0), (0, -1), (2, -1)):
-        args, options = operands("fp16", CASES["65 positions, a chunk more than a box"], device=device)
+    cases = "65 positions, a chunk more than a box", "bands of five groups, and of three"
+    for case, which, place in ((case, which, place) for case in cases for which in (0, 2) for place in (0, -1)):
+        args, options = operands("fp16", CASES[case], device=device)
         args[which][place, 3, place, place] = math.inf
         check(args, options, SMALL)
 
@@ -161,7 +175,7 @@ def test_refusals():
         return DESIGN.refuses(dataclasses.replace(prepare("conv2d_weight", *args, **options).problem, **change), target)
 
     assert refusal({}) is None and refusal({}, Target.named("h200")) is None
-    assert "tf32" in refusal({}, kind="tf32") and "2 groups" in refusal({"groups": 2})
+    assert refusal({"groups": 2}) is None and "tf32" in refusal({}, kind="tf32")
     assert "sm_80" in refusal({}, Target.named("a100"))
     for change in ({"stride": (1, 9)}, {"padding": (129, 0)}, {"dilation": (255, 1), "r": 2}, {"n": 2**26}):
         assert "TMA" in refusal(change), change

@@ -68,7 +68,36 @@ MUTANTS = [
     *of(
         "tritonkernels/conv2d_weight/parts/added_parts.py",
         "test_weight_cuda_cores_triton and pieces",
-        ("columns of another tap", "unit % chunks * BOX + column % BOX", "unit % chunks * BOX"),
+        ("columns of another tap", "unit % bands.chunks * BOX + column % BOX", "unit % bands.chunks * BOX"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/parts/added_parts.py",
+        "test_weight_warp_specialized and pieces",
+        ("channels counted over all groups", "within_group(c, g, GROUPED) * out.c", "c * out.c"),
+    ),
+    *of(
+        "tritonkernels/conv2d_weight/parts/bands.py",
+        "test_weight_warp_specialized and (sizes or twice)",
+        ("rows of the band before stored", "(k >= place.begin) & ", ""),
+        ("rows of the next band stored", "(k < place.end) & ", ""),
+        ("channels of two groups multiplied", "(k // g.k_per_group == c // g.c_per_group)", "(c < g.C)"),
+        ("every band's channels the first ones", "band * bands.channels // 8 * 8", "0"),
+        ("a band that begins within a chunk", "Place(begin // 8 * 8 + row", "Place(begin + row"),
+        ("tiles of another band", "across % tiles_n * UNITS, channel", "across * UNITS, channel"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d_weight/bands.py",
+        "test_weight_bands",
+        ("the channels before a band's first forgotten", "CHUNK - 1 if together", "0 if together"),
+        ("a band of more groups than a box takes", "<= BOX for size", "<= 2 * BOX for size"),
+    ),
+    *of(
+        "cuda_reference/conv2d_weight/parts/bands.cuh",
+        "test_weight_warp_specialized_cuda and sizes",
+        ("rows of another group stored", "if (k < begin || k >= end) return;", "if (k >= g.K + 8) return;"),
+        ("channels counted over all groups", "channel - k / g.k_per_group() * channels", "channel"),
+        ("channels of the group before stored", "if (first + i >= 0 && first + i < channels)", "if (first + i < channels)"),
+        ("every band's channels the first ones", "channel = band * bands.channels", "channel = 0 * bands.channels"),
     ),
     *of(
         "tritonkernels/language/shared_walk.py",

@@ -17,7 +17,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from ...analysis.occupancy import occupancy
 from ...config import config_of
 from ...integers import ceil_div
-from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
+from ...language.channels_last import are_in_chunks, copied, in_chunks
 from ...language.convolution import Geometry
 from ...language.gluon_tile import CHUNK, PLAIN, Stages, accumulators, is_below, needs_a_gpu, span, sum_of_slices, wide
 from ...language.overlap import wait_for_earlier_kernels
@@ -25,6 +25,7 @@ from ...language.renamed import barrier, copy_async
 from ...language.shared_walk import Shares, count_pieces, piece_of
 from ...language.structs import Filters, Images
 from ...launch import TritonLaunch
+from ...operations.conv2d_weight.bands import bands_and_tiles
 from ...operations.conv2d_weight.pieces import cut
 from ...operations.conv2d_weight.work import of_pieces
 from .added_parts import added, addition, workspace
@@ -183,16 +184,16 @@ def configs(problem, target):
             yield config_of(numbers, num_warps, stages, registers)
 
 
-def cut_of(problem, config):
-    numbers, columns = config.kwargs, problem.r * problem.s * padded(problem.c, problem.dtype.itemsize)
-    tiles = ceil_div(problem.k, numbers["BLOCK_M"]) * ceil_div(columns, numbers["BLOCK_N"])
-    return cut(tiles, max(1, ceil_div(problem.terms, numbers["BLOCK_L"])), numbers["PROGRAMS"], LEAST)
+def bands_and_cut(problem, config):
+    numbers = config.kwargs
+    bands, tiles = bands_and_tiles(problem, numbers["BLOCK_M"], numbers["BLOCK_N"], CHUNK)
+    return bands, cut(tiles, max(1, ceil_div(problem.terms, numbers["BLOCK_L"])), numbers["PROGRAMS"], LEAST)
 
 
 def launches(problem, config, input, grad_output, out):
     (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
     yield from copies
-    numbers, share = config.kwargs, cut_of(problem, config)
+    numbers, (bands, share) = config.kwargs, bands_and_cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
     layouts = accumulators(config), gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]), PLAIN
@@ -200,11 +201,11 @@ def launches(problem, config, input, grad_output, out):
     operands = Images.of(input), Images.of(grad_output), Filters.of(out), parts
     numbers = Geometry.of(problem), Shares.of(share), share.parts
     yield TritonLaunch(_cuda_cores_kernel, (share.blocks,), config, *operands, *numbers, stages=stages, WIDE=problem.wide)
-    yield from addition(problem, share, (block_m, block_n, CHUNK), parts, out)
+    yield from addition(problem, bands, share, (block_m, block_n, CHUNK), parts, out)
 
 
 def work(problem, config, target):
-    numbers, share = config.kwargs, cut_of(problem, config)
+    numbers, (_, share) = config.kwargs, bands_and_cut(problem, config)
     bm, bn, bl = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["BLOCK_L"]
     main = of_pieces(problem, share, (bm, bn, bl), 32 * config.num_warps, "ieee", config.num_stages, config.maxnreg)
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)

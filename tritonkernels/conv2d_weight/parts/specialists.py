@@ -12,13 +12,15 @@ from ...language.part_of_sums import LINES, store_part
 from ...language.renamed import copy_async
 from ...language.ring import announce, announce_last, next_place
 from ...language.shared_walk import count_pieces, piece_of
+from .bands import is_stored, place_of, within_group
 from .positions import Positions, advance, channels_from, moved, positions
 
 AHEAD = gl.constexpr(1)  # slices on their way while one more is requested: with half of the ring it takes 6 to 20 % longer
 
 
 class Tile(NamedTuple):
-    """Constants. M x N of the weight; consumers DOWN of each other and ACROSS; STAGES of slices; BOX positions and channels."""
+    """Constants. M x N of the weight; consumers DOWN of each other and ACROSS; STAGES of slices; BOX positions and channels;
+    GROUPED: of several groups."""
 
     M: Any
     N: Any
@@ -26,6 +28,7 @@ class Tile(NamedTuple):
     ACROSS: Any
     STAGES: Any
     BOX: Any
+    GROUPED: Any
     WIDE: Any
 
 
@@ -51,31 +54,15 @@ class Unit(NamedTuple):
     offsets: Any
 
 
-class Place(NamedTuple):
-    """Where a tile begins: its first row, its first unit; units of a tap, and of the weight."""
-
-    row: Any
-    unit: Any
-    chunks: Any
-    units: Any
-
-
 @gluon.jit
-def place_of(index, g, tile):
-    tiles_m = gl.cdiv(g.K, tile.M)
-    chunks = gl.cdiv(g.C, tile.BOX)
-    return Place(index % tiles_m * tile.M, index // tiles_m * (tile.N // tile.BOX), chunks, g.R * g.S * chunks)
-
-
-@gluon.jit
-def _unit(place, number, columns, input, g, tile):
+def _unit(place, number, columns, input, g, bands, tile):
     unit = place.unit + number
-    tap = unit // place.chunks
+    tap = unit // bands.chunks
     down = tap // g.S * g.dilation_h
     right = tap % g.S * g.dilation_w
     of_tap = wide(down, tile.WIDE) * input.h + wide(right, tile.WIDE) * input.w
-    channels = channels_from(unit % place.chunks * tile.BOX, columns, g.C, 8)
-    return Unit(down, right, unit < place.units, of_tap + channels)
+    channels = channels_from(place.channel + unit % bands.chunks * tile.BOX, columns, g.C, 8)
+    return Unit(down, right, tap < g.R * g.S, of_tap + channels)
 
 
 @gluon.jit
@@ -94,7 +81,7 @@ def _copy_unit(box, unit, ptr, at, exists, g):
 
 
 @gluon.jit
-def produce(input, grad, ring: Ring, g, cut, tile):
+def produce(input, grad, ring: Ring, g, bands, cut, tile):
     """Fill the ring with the slices of all pieces. A slice is announced when AHEAD others are on their way."""
     BOX: gl.constexpr = tile.BOX
     STAGES: gl.constexpr = tile.STAGES
@@ -113,11 +100,11 @@ def produce(input, grad, ring: Ring, g, cut, tile):
     slices = 0
     for index in range(pieces):
         number, first, count, _ = piece_of(index, whole, program, gl.num_programs(0), cut)
-        place = place_of(number, g, tile)
-        one = _unit(place, 0, columns, input, g, tile)
-        two = _unit(place, 1, columns, input, g, tile)
-        three = _unit(place, 2, columns, input, g, tile)
-        four = _unit(place, 3, columns, input, g, tile)
+        place = place_of(number, g, bands, tile.M, UNITS, tile.GROUPED)
+        one = _unit(place, 0, columns, input, g, bands, tile)
+        two = _unit(place, 1, columns, input, g, bands, tile)
+        three = _unit(place, 2, columns, input, g, bands, tile)
+        four = _unit(place, 3, columns, input, g, bands, tile)
         now = positions(first, input, grad, g, BOX, gl.SliceLayout(1, LANES), WIDE)
         image, h, w, of_input, of_grad = now.image, now.h, now.w, now.input, now.grad
         for _ in range(count):
@@ -144,7 +131,7 @@ def produce(input, grad, ring: Ring, g, cut, tile):
 
 
 @gluon.jit
-def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
+def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, bands, cut, most, tile):
     """Multiply consumer WHO's part of all pieces; store whole tiles, and sums of others in the workspace."""
     DOWN: gl.constexpr = WHO // tile.ACROSS
     ACROSS: gl.constexpr = WHO % tile.ACROSS
@@ -168,33 +155,33 @@ def consume(WHO: gl.constexpr, out, parts, ring: Ring, g, cut, most, tile):
             at, phase = next_place(at, phase, tile.STAGES)
         acc = warpgroup_mma_wait(0, deps=(acc,))
         mbarrier.arrive(ring.empty.index(before))
-        place = place_of(number, g, tile)
+        place = place_of(number, g, bands, tile.M, tile.N // tile.BOX, tile.GROUPED)
         if parts is None:
-            _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, tile)
+            _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, bands, tile)
         else:
             if count < cut.slices:
                 slot = (number - cut.whole) * most + part
                 store_part(acc, 0, parts + slot.to(gl.int64) * (tile.M * tile.N), DOWN * ROWS, ACROSS * COLS, tile)
             else:
-                _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, tile)
+                _store(acc, 0, out, place, DOWN * ROWS, ACROSS * COLS, g, bands, tile)
 
 
 @gluon.jit
-def _store(acc, FIRST: gl.constexpr, out, place, row, col, g, tile):
+def _store(acc, FIRST: gl.constexpr, out, place, row, col, g, bands, tile):
     """The same to the weight, where it has these rows and columns."""
     if acc.shape[1] > LINES:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
-        _store(left, FIRST, out, place, row, col, g, tile)
-        _store(right, FIRST + HALF, out, place, row, col, g, tile)
+        _store(left, FIRST, out, place, row, col, g, bands, tile)
+        _store(right, FIRST + HALF, out, place, row, col, g, bands, tile)
     else:
         LAYOUT: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
         values = gl.convert_layout(acc, LAYOUT).to(out.ptr.dtype.element_ty)
         k = span(place.row + row, acc.shape[0], gl.SliceLayout(1, LAYOUT), tile.WIDE)
         columns = gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
         unit = place.unit + (col + FIRST) // tile.BOX  # LINES columns are of one unit
-        tap = unit // place.chunks
-        c = unit % place.chunks * tile.BOX + (col + FIRST) % tile.BOX + columns
-        filters = tap // g.S * out.r + tap % g.S * out.s + c * out.c
-        inside = (k < g.K)[:, None] & ((c < g.C) & (unit < place.units))[None, :]
+        tap = unit // bands.chunks
+        c = place.channel + unit % bands.chunks * tile.BOX + (col + FIRST) % tile.BOX + columns
+        filters = tap // g.S * out.r + tap % g.S * out.s + within_group(c, g, tile.GROUPED) * out.c
+        inside = is_stored(place, k[:, None], c[None, :], tap, g, tile.GROUPED)
         gl.store(out.ptr + (k[:, None] * out.k + filters[None, :]), values, mask=inside)

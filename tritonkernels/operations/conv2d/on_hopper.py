@@ -7,8 +7,8 @@ def refuses_on_hopper(problem, target, along):
         return "its operands lie across the reduction, and wgmma reads tf32 along it only"
     if problem.precision not in ("fp16", "bf16", "tf32"):
         return f"its wgmmas are of fp16, bf16 or tf32, not {problem.precision}"
-    if problem.groups > 1:
-        return f"its boxes have channels of one group, and there are {problem.groups} groups"
+    if along and problem.groups > 1:
+        return f"it adds up boxes of one group's channels, and there are {problem.groups} groups"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
     if not problem.terms * problem.outputs:
