@@ -99,7 +99,7 @@ def _work(problem, config, target):
     steps = of_group // unit * columns_at_once(problem, slides) + ceil_div(of_group, max(1, staged))
     given = _count_blocks(problem, kt, lanes), threads, piece, channels, steps, RUN * threads * kt
     shared = staged * filter_bytes(problem, kt, lanes)
-    return (of_outputs(problem, target, *given, registers=min(255, 40 + RUN * kt), shared=shared),)
+    return (of_outputs(problem, target, *given, registers=min(128, 80 + RUN * kt), shared=shared),)
 
 
 DESIGN = Design(refuses=_refuses, configs=configs, launches=_launches, work=_work)

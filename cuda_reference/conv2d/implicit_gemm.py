@@ -16,6 +16,7 @@ from .parts.operands import TYPES, arguments
 from .parts.taps import THREADS, are_in_chunks, in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
+BESIDES = 96  # registers of a thread on CUDA cores that are neither sums nor operands, as nvcc compiles for sm_90
 MOST_PIXELS = 2**31 - 2**10  # pixel numbers up to the end of the last tile fit in 32 bits
 
 # SLICE is BK in bytes. WM is 16 for WGMMA: each warp of a warpgroup holds 16 rows of the result
@@ -172,7 +173,8 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     a_slice = gathered(problem, tile, 0 if chunked else bm)
 
     def works(splits):
-        return *found, of_product(problem, *sizes, tile, slices, splits, a_slice, problem.precision, threads, stages)
+        given = slices, splits, a_slice, problem.precision, threads, stages
+        return *found, of_product(problem, *sizes, tile, *given, besides=BESIDES if problem.precision == "ieee" else 40)
 
     return slices, works, {}
 

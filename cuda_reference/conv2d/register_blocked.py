@@ -50,7 +50,7 @@ def work(problem, config, target):
     steps = of_group * ceil_div(channel_bytes, 16 * THREADS) + ceil_div(of_group, channels)
     kt = config["KT"]
     given = tiles_of_outputs(problem, BIG_TILE, kt), THREADS, (*BIG_TILE, 1), kt, steps
-    registers = 40 + BIG_TILE[0] * BIG_TILE[1] * kt // THREADS
+    registers = 64 + BIG_TILE[0] * BIG_TILE[1] * kt // THREADS
     return (of_outputs(problem, target, *given, registers=registers, shared=channels * channel_bytes),)
 
 

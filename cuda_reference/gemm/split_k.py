@@ -59,11 +59,15 @@ def launches(problem, config, a, b, c, out):
     yield KERNEL.launch(config | instance(a, b, out), (blocks, splits), threads(config), given)
 
 
+def _tile(config):
+    return block_tile(config, holds_slices=True)
+
+
 DESIGN = may_pack_rows(
     Design(
         refuses=float32_only,
         configs=configs,
         launches=launches,
-        work=of_splits(block_tile, lambda problem, config: _splits(problem, config)[0], one_by_one),
+        work=of_splits(_tile, lambda problem, config: _splits(problem, config)[0], one_by_one),
     )
 )

@@ -43,7 +43,7 @@ def launches(problem, config, a, b, c, out):
 
 
 def tile(config):
-    return block_tile(config) | {"programs": config["BLOCKS"], "waves": WAVES}
+    return block_tile(config, holds_slices=True) | {"programs": config["BLOCKS"], "waves": WAVES}
 
 
 def work(problem, config, target):

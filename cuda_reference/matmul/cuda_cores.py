@@ -7,6 +7,7 @@ from tritonkernels.operations.gemm.split_counts import counts_for, few_blocks, s
 from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.operations.matmul.work import of_splits
 
+from ..common import registers
 from ..common.align import k_major, shifted, without_idle_strides
 from ..launch import Kernel, configs_of, in_order
 from .parts.arguments import arguments, layouts
@@ -103,7 +104,7 @@ def _work(splits):
 
     def tile(config):
         analysed = {"threads": _threads(config), "stages": config["STAGES"], "GROUP_M": config["GROUP"], "splits": splits}
-        return dict(config) | analysed
+        return dict(config) | analysed | {"registers": registers.of_product(config["TM"] * config["TN"], True)}
 
     return of_splits(tile)
 

@@ -38,6 +38,10 @@ REMADE = {
         f"cuda_reference {name}: {ODD_ROWS}": "2026-11-30T02:00"
         for name in ("gemm.rasterized", "gemm.async_copy", "gemm.split_k", "gemm.stream_k", "matmul.cuda_cores")
     },
+    **{  # of 256 threads two blocks fit on an SM
+        f"cuda_reference {name}: aligned False": "2026-11-30T21:00"
+        for name in ("gemm.rasterized", "gemm.async_copy", "gemm.split_k", "gemm.stream_k", "matmul.cuda_cores")
+    },
     **{f"cuda_reference conv2d.{name}: {LONG_COLUMNS}": "2026-11-30T11:30" for name in ("depthwise", "depthwise_channels")},
     f"tritonkernels conv2d.depthwise_channels: {LONG_COLUMNS}": "2026-11-30T12:00",  # columns of taps in turn, packed or not
     "tritonkernels conv2d_weight.depthwise": "2026-11-30T08:33",  # in Gluon

@@ -76,7 +76,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
               of a cluster `share` a slice of A, and of B (1, 1): L2 sends it to them once; and whether a block multiplies a
               tile while the result of the one before is written (in_turn). Of BY_THREADS, as compiled for sm_90: how many
               words of operands a thread holds for each word of sums (`fragments`, 0), and whether a slice's place is free
-              before it is multiplied (freed)
+              before it is multiplied (freed); or its registers, where they are known otherwise
     itemsize  bytes of an operand's element, if not those of its dtype
     per_byte  elements of K that an operand's element holds
     lines     of L2 for each 128 bytes of A and of B that a block fetches (1.0, 1.0), as `lines_of` says
@@ -126,7 +126,7 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
         fetched * lengths + sums + results / (blocks or 1),
         read + results + (2 * beyond_l2(4 * splits * batch * m * n, target) if splits > 1 else 0),
         2 + lengths / ahead_of(stages if is_gpu else 1),  # emulations have one slice after the other
-        min(255, int(words * (1 + by_threads * get("fragments", 0))) + 40),
+        get("registers") or min(255, int(words * (1 + by_threads * get("fragments", 0))) + 40),
         a_slice * max(1, stages - by_threads * get("freed", False)),
         epilogue,
     )

@@ -10,8 +10,8 @@ end of a row they have pixels that no position of the tap reads, and a zero of g
 the producer is a whole warpgroup, whose threads copy 16 bytes each by cp.async: some 440 instructions a slice, while the
 consumers' products of 128 x 256 take 1024 clocks.
 
-Small groups share boxes, in bands (operations/conv2d_weight/bands.py). Which slices a program multiplies is pieces.py's. Of tiles that several share the sums go to a workspace, and a second kernel
-adds them up, in the order of positions.
+Small groups share boxes, in bands (operations/conv2d_weight/bands.py). Which slices a program multiplies is pieces.py's. Of
+tiles that several share the sums go to a workspace, and a second kernel adds them up, in the order of positions.
 
 Mirrors cuda_reference/conv2d_weight/warp_specialized.cuh.
 """

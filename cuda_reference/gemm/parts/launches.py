@@ -4,6 +4,7 @@ from tritonkernels.design import Design
 from tritonkernels.operations.gemm.float32_only import float32_only
 from tritonkernels.operations.gemm.work import of_tiles
 
+from ...common import registers
 from ...common.align import shifted
 from ...launch import Kernel, ceil_div, holds, in_order
 from .configs import count_tiles, tile_grid
@@ -51,11 +52,12 @@ def threads(config):
     return config["BM"] // config.get("TM", 1) * (config["BN"] // config.get("TN", 1))
 
 
-def block_tile(config):
-    """The block tile of a config in the analysis' terms."""
+def block_tile(config, holds_slices=False):
+    """The block tile of a config in the analysis' terms; of two stages, where one is written while the other is multiplied."""
     return dict(config) | {
         "threads": threads(config),
-        "stages": config.get("STAGES", 1),
+        "registers": registers.of_product(config.get("TM", 1) * config.get("TN", 1), holds_slices),
+        "stages": config.get("STAGES", 2),
         "GROUP_M": config.get("GROUP", 1) or ALL,
     }
 

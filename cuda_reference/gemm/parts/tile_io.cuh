@@ -18,8 +18,15 @@ template <int BM, int BN, int TM, int TN> struct Shape {
     static constexpr int THREADS = (BM / TM) * (BN / TN);
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert(TM % 4 == 0 && TN % 4 == 0, "a thread reads its fragments of A and B in quads");
-    // Up to 64 sums a thread, 512 threads share an SM's 65536 registers, 128 each. The scalar path's addresses may take more.
-    static constexpr int blocks_per_sm(bool vector) { return vector && TM * TN <= 64 ? 512 / THREADS : 1; }
+    // Up to 64 sums a thread, 512 threads share an SM's 65536 registers, 128 each. The scalar path's addresses may take more, but
+    // not of 256 threads: of one such block a scheduler has two warps. (On Blackwell ptxas would spill.)
+    static constexpr int blocks_per_sm(bool vector) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+        return vector && TM * TN <= 64 ? 512 / THREADS : 1;
+#else
+        return (vector || THREADS == 256) && TM * TN <= 64 ? 512 / THREADS : 1;
+#endif
+    }
     // What a block reads together of the parts that it adds up: 64 registers a thread, or 32 beside more sums than that.
     static constexpr int SUMS_AT_ONCE = 32, PARTS_AT_ONCE = TM * TN > SUMS_AT_ONCE ? 1 : 64 / (TM * TN);
 };

@@ -294,3 +294,6 @@ def test_no_kernel_spills(architecture):
     code = sass.read(cubin).values()
     assert len(code) == len(kernels) == 352 and not any(kernel.stack_bytes for kernel in code)
     assert all(sass.share(kernel.hot_loop(), ("FFMA",)) > 0.6 for kernel in code), "IEEE fp32, on CUDA cores"
+    if architecture in ("80", "90a"):  # two blocks of 256 threads fit on an SM, of the scalar path's too
+        of_256 = [used for name, (used, *_) in sass.resource_usage(cubin).items() if "Li128ELi128ELi16ELi8E" in name]
+        assert of_256 and max(of_256) <= 128

@@ -82,12 +82,13 @@ def _facts(problem):
     )
 
 
-def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stages=1, shared=None, adds=True):
+def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stages=1, shared=None, adds=True, besides=40):
     """A product of matrices (m, n) of each group, gathered from images: `splits` blocks for each tile (BM, BN, BK), which share
-    its `slices` of BK; the last of them `adds`, or else a second kernel. a_slice: bytes that a block fetches for a slice."""
+    its `slices` of BK; the last of them `adds`, or else a second kernel. a_slice: bytes that a block fetches for a slice.
+    besides: registers of a thread that are neither sums nor, as many, their addresses and operands."""
     bm, bn, bk = tile
     itemsize, own = problem.dtype.itemsize, -(-slices // splits)
-    words = bm * bn // threads * max(1, itemsize // 4)  # of sums; addresses and operands take about as many registers
+    words = bm * bn // threads * max(1, itemsize // 4)  # of sums
     return Work(
         problem.groups * -(-m // bm) * -(-n // bn) * splits,
         threads,
@@ -96,7 +97,7 @@ def of_product(problem, m, n, tile, slices, splits, a_slice, unit, threads, stag
         own * a_slice + bm * bn * (itemsize if splits == 1 else 8 if adds else 4),
         problem.bytes,
         2 + own / ahead_of(stages) + (2 if splits > 1 and adds else 0),
-        min(255, 2 * words + 40),
+        min(255, 2 * words + besides),
         (bm + bn) * bk * itemsize * stages if shared is None else shared,
         bm * bn * STORED,
     )
