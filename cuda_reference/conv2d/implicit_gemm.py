@@ -76,8 +76,8 @@ def _fitting(kinds, most_bytes):
 
 
 def configs(problem, target):
-    """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits. COPIED: after a copy
-    of an input in NCHW as channels_last."""
+    """Each tile that fits, with each number of splits; in the emulation the smallest first, in few splits. COPIED: after copies
+    of input and filters as channels_last, each group's channels in whole chunks."""
     kinds = _kinds(problem, target)
     if not target.is_gpu:
         own = [config | {"SPLITS": splits} for config in configs_of(_NAMES, *kinds[::-1]) for splits in (1, 3)]
@@ -87,10 +87,19 @@ def configs(problem, target):
 
 
 def _copies_pay(problem):
-    """Whether the products of fp32 by cp.async of 16 bytes, not of 4, may be worth a copy: each input has several taps. Other
-    types have a design for it, warp_specialized."""
-    whole, taps = problem.c // problem.groups % 4 == 0 < problem.c, problem.r * problem.s
-    return problem.dtype == torch.float32 and problem.precision == "ieee" and whole and taps > 1 and not problem.channels_last
+    """Whether the products by cp.async of 16 bytes, not of an element, may be worth copies: each input has several taps, and
+    there are no more zeros than channels. Without groups 16 bits and tf32 have a design for it, warp_specialized."""
+    channels, taps = problem.c // problem.groups, problem.r * problem.s
+    in_chunks = channels_last.padded(channels, problem.dtype.itemsize)
+    few_zeros = taps > 1 and 0 < in_chunks <= 2 * channels
+    own = problem.precision == "ieee" or (on_tensor_cores(problem) and problem.groups > 1)
+    return few_zeros and own and not (problem.channels_last and channels == in_chunks)
+
+
+def _copied(problem):
+    """The problem of the copies."""
+    channels = channels_last.padded(problem.c // problem.groups, problem.dtype.itemsize)
+    return dataclasses.replace(problem, c=problem.groups * channels, channels_last=True)
 
 
 def refuses(problem, target):
@@ -109,8 +118,11 @@ def splits_of(config, slices):
 
 def launches(problem, config, input, weight, bias, out):
     if "COPIED" in config:
-        (input,), copies = channels_last.in_chunks((input, are_in_chunks))
+        (input,), copies = channels_last.in_chunks((input, are_in_chunks), groups=problem.groups)
         yield from copies
+        (weight,), copies = channels_last.in_chunks((weight, are_in_chunks))
+        yield from copies
+        problem = _copied(problem)
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
@@ -157,14 +169,16 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     The filters are packed where their rows are no whole chunks in the order of the reduction, and a table of taps is written
     where pixels' channels are none.
     """
-    itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
-    chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
-    chunked = problem.channels_last and channels > 0 and channels % chunk == 0
     found = []
     if copied:
         found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w))
-        problem, chunked = dataclasses.replace(problem, channels_last=True), True
-    if terms % chunk or copied or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
+        filters = problem.k, problem.c // problem.groups, problem.r * problem.s
+        found += channels_last.copied(dataclasses.replace(problem, groups=1), filters)
+        problem = _copied(problem)
+    itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
+    chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
+    chunked = problem.channels_last and channels > 0 and channels % chunk == 0
+    if terms % chunk or (problem.channels_last and not chunked and channels > 1 and problem.r * problem.s > 1):
         row = ceil_div(terms, chunk) * chunk
         found.append(rewritten(problem.k * ceil_div(row, THREADS), THREADS, 2 * problem.k * terms * itemsize))
     if not chunked:

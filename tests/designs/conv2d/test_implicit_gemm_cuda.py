@@ -82,22 +82,41 @@ def test_elements_of_any_strides(kind, layout):
             run_checked(LIBRARY, "conv2d", "implicit_gemm", *operands, config={"SPLITS": splits}, **options, **precision)
 
 
-@pytest.mark.parametrize("layout", (torch.clone, padded, step_two))
-@pytest.mark.parametrize("name", [name for name in CHUNKED if "one by one" not in name])
-def test_copied_inputs(name, layout):
-    """A launch more, after which cp.async copies 16 bytes: for fp32 in NCHW with several taps. Others are not offered it."""
-    image, filters, options = CHUNKED[name]
-    (input, weight), precision = of_kind("ieee", image, filters, layout=layout)
-    bias = random(filters[0])
+COPIED = {name: case for name, case in CHUNKED.items() if "one by one" not in name} | {
+    "channels that are no chunks": ((2, 11, 7, 6), (5, 11, 3, 2), {"padding": 1, "stride": 2}),
+    "groups of channels that are no chunks": ((2, 27, 6, 7), (66, 9, 3, 3), {"groups": 3, "padding": 1}),
+    "filters that are planes": ((1, 10, 9, 8), (6, 5, 7, 5), {"groups": 2, "padding": (3, 2)}),
+}
+
+
+@pytest.mark.parametrize("kind", ("ieee", "fp16", "tf32"))
+@pytest.mark.parametrize("layout", (torch.clone, channels_last, padded, step_two))
+@pytest.mark.parametrize("name", COPIED)
+def test_copied_inputs(name, layout, kind):
+    """Launches more, after which cp.async copies 16 bytes: where there are several taps, and no other design copies."""
+    image, filters, options = COPIED[name]
+    (input, weight), precision = of_kind(kind, image, filters, layout=layout)
+    call = prepare("conv2d", input, weight, **options, **precision)
+    offered = any("COPIED" in config for config in DESIGN.configs(call.problem, H200))
+    in_chunks = call.problem.channels_last and filters[1] % (16 // input.itemsize) == 0
+    assert offered == ((kind == "ieee" or "groups" in options) and not in_chunks)
+    if not offered:
+        return
+    bias = random(filters[0], dtype=input.dtype)
     for splits in (1, 3):
         config = {"SPLITS": splits, "COPIED": True}
         run_checked(LIBRARY, "conv2d", "implicit_gemm", input, weight, bias, config=config, **options, **precision)
-    names = [launch.name for launch in launches(input, weight, config={"COPIED": True}, **options)]
+    names = [launch.name for launch in launches(input, weight, config={"COPIED": True}, **options, **precision)]
     assert names[0] == "channels_last" and "table_of_taps" not in names
-    for kind, change in (("fp16", torch.clone), ("tf32", torch.clone), ("ieee", channels_last)):
-        operands, precision = of_kind(kind, image, filters, layout=change)
-        found = DESIGN.configs(prepare("conv2d", *operands, **options, **precision).problem, H200)
-        assert not any("COPIED" in config for config in found)
+
+
+def test_copies_have_no_more_zeros_than_channels():
+    def offered(channels, taps=3):
+        operands, _ = of_kind("fp16", (2, 4 * channels, 8, 8), (16, channels, taps, taps), layout=torch.clone)
+        return any("COPIED" in c for c in DESIGN.configs(prepare("conv2d", *operands, groups=4).problem, H200))
+
+    assert [channels for channels in range(1, 18) if offered(channels)] == [*range(4, 18)]
+    assert not offered(16, taps=1)
 
 
 @pytest.mark.parametrize("layout", (torch.clone, channels_last))
