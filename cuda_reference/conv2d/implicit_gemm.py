@@ -1,12 +1,12 @@
 """conv2d, implicit_gemm: the configs and launches of implicit_gemm.cuh."""
 
-import dataclasses
 import functools
 
 import torch
 
 from tritonkernels.choice.work import KNOWN_PROBLEMS, kept
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d import chunks
 from tritonkernels.operations.conv2d.work import gathered, of_product, rewritten
 from tritonkernels.workspace import counters, partial_sums
 
@@ -87,19 +87,9 @@ def configs(problem, target):
 
 
 def _copies_pay(problem):
-    """Whether the products by cp.async of 16 bytes, not of an element, may be worth copies: each input has several taps, and
-    there are no more zeros than channels. Without groups 16 bits and tf32 have a design for it, warp_specialized."""
-    channels, taps = problem.c // problem.groups, problem.r * problem.s
-    in_chunks = channels_last.padded(channels, problem.dtype.itemsize)
-    few_zeros = taps > 1 and 0 < in_chunks <= 2 * channels
+    """Without groups 16 bits and tf32 have a design that copies, warp_specialized."""
     own = problem.precision == "ieee" or (on_tensor_cores(problem) and problem.groups > 1)
-    return few_zeros and own and not (problem.channels_last and channels == in_chunks)
-
-
-def _copied(problem):
-    """The problem of the copies."""
-    channels = channels_last.padded(problem.c // problem.groups, problem.dtype.itemsize)
-    return dataclasses.replace(problem, c=problem.groups * channels, channels_last=True)
+    return own and chunks.copies_pay(problem)
 
 
 def refuses(problem, target):
@@ -122,7 +112,7 @@ def launches(problem, config, input, weight, bias, out):
         yield from copies
         (weight,), copies = channels_last.in_chunks((weight, are_in_chunks))
         yield from copies
-        problem = _copied(problem)
+        problem = chunks.in_chunks(problem)
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
@@ -171,10 +161,9 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     """
     found = []
     if copied:
-        found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w))
-        filters = problem.k, problem.c // problem.groups, problem.r * problem.s
-        found += channels_last.copied(dataclasses.replace(problem, groups=1), filters)
-        problem = _copied(problem)
+        found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w), groups=problem.groups)
+        found += channels_last.copied(problem, (problem.k, problem.c // problem.groups, problem.r * problem.s))
+        problem = chunks.in_chunks(problem)
     itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
     chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
     chunked = problem.channels_last and channels > 0 and channels % chunk == 0

@@ -65,6 +65,7 @@ CONVOLUTIONS = [
     ((4, 96, 7, 7), (96, 1, 3, 3), {"padding": 1, "groups": 96}),
     ((4, 96, 57, 55), (96, 1, 5, 5), {"padding": 2, "stride": 2, "groups": 96}),
     ((2, 10, 13, 9), (15, 2, 3, 5), {"groups": 5, "dilation": 2, "padding": 4}),
+    ((2, 27, 13, 9), (15, 9, 3, 3), {"groups": 3, "padding": 1, "dtype": F16}),
     ((2, 32, 1, 1), (32, 8, 1, 1), {"groups": 4}),
     ((1, 1, 64, 40), (1, 1, 3, 3), {}),
     ((64, 256, 112, 112), (256, 256, 3, 3), {"padding": 1}),  # winograd takes part of the images at a time

@@ -14,6 +14,9 @@ the tile is transposed: output channels times pixels. Filters whose channels are
 channels, where many pixels read them. So are both operands of tf32 on Hopper if they are read often, and rounded in the copy:
 WGMMA does not round operands in shared memory, and stalls on operands in registers.
 
+Groups whose channels are no chunks of 16 bytes would be gathered element by element; COPIED, each group's are padded with
+zeros to whole chunks first, of inputs and filters alike.
+
 Where there are few tiles, SPLIT_K programs share one, each with its range of slices. The last of them to arrive adds their sums
 in order, so the bits are always the same. For fp32 on CUDA cores there are larger tiles in Gluon, too: parts/cuda_cores.py.
 
@@ -25,8 +28,10 @@ from typing import Any, NamedTuple
 
 from ..batches import merges
 from ..choice.work import copy
+from ..config import config_with
 from ..design import Design
 from ..integers import ceil_div
+from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
@@ -38,6 +43,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import grouped_tile, span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d import chunks
 from ..operations.conv2d.work import gathered, of_product
 from ..problem import needs_wide_offsets
 from ..workspace import counters, partial_sums
@@ -205,6 +211,8 @@ def refuses(problem, target):
 
 def configs(problem, target):
     yield from of_dot(problem, target)
+    if problem.groups > 1 and problem.precision in ("fp16", "bf16", "tf32") and chunks.copies_pay(problem):
+        yield from (config_with(config, COPIED=True) for config in of_dot(chunks.in_chunks(problem), target))
     yield from cuda_cores.configs(problem, target)
 
 
@@ -217,6 +225,12 @@ def launches(problem, config, input, weight, bias, out):
         yield from cuda_cores.launches(problem, config, input, weight, bias, out)
         return
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
+    if "COPIED" in tile:
+        (input,), copies = in_chunks((input, are_in_chunks), groups=problem.groups)
+        yield from copies
+        (weight,), copies = in_chunks((weight, are_in_chunks))
+        yield from copies
+        problem = chunks.in_chunks(problem)
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
     are_tf32 = tile["PACK"] and merges(input, 2) and merges(weight, 2)
     if are_tf32:
@@ -269,9 +283,13 @@ def work(problem, config, target):
     if _is_in_gluon(config):
         return cuda_cores.work(problem, config, target)
     tile, itemsize, taps = config.kwargs, problem.dtype.itemsize, problem.r * problem.s
+    copies, packs = [], tile["PACK"]
+    if "COPIED" in tile:
+        copies += copied(problem, (problem.n, problem.c, problem.h * problem.w), groups=problem.groups)
+        copies += copied(problem, (problem.k, problem.c // problem.groups, taps))
+        problem = chunks.in_chunks(problem)
     m, n, channels = sizes(problem)
-    packs = tile["PACK"]
-    copies = [copy(problem.n, problem.c, problem.h * problem.w, itemsize)] if packs else []
+    copies += [copy(problem.n, problem.c, problem.h * problem.w, itemsize)] if packs else []
     if packs or (not problem.channels_last and taps > 1 and channels > 1 and _enough_tiles(problem, tile)):
         copies.append(copy(problem.k, channels, taps, itemsize))
     shape = tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_K"]

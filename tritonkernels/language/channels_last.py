@@ -1,4 +1,5 @@
-"""Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes, the last with zeros.
+"""Images of any strides copied into pixels whose channels lie side by side, in whole chunks of 16 bytes for each group, the
+last with zeros.
 
 Both operands of a kernel in one launch. A program copies 8 KB, some channels of some pixels. Where pixels of an image lie side
 by side (NCHW), a lane reads 16 bytes of a plane, or as many as all planes begin at a multiple of: CUDA shifts words of 16 bytes
@@ -31,6 +32,7 @@ class Rows(NamedTuple):
     """A result: (N, H, W, pitch), contiguous, with C channels and zeros; and how it is copied.
 
     programs  that copy it
+    of_group  places of a group, own of them channels: of several groups (GROUPED)
     PIXELS, CHANNELS  of a patch
     CHUNK     elements of 16 bytes, of which pitch is a multiple
     OF        planes begin at multiples of so many pixels; 0 of images that are no planes
@@ -43,10 +45,13 @@ class Rows(NamedTuple):
     H: Any
     W: Any
     pitch: Any
+    of_group: Any
+    own: Any
     PIXELS: Any
     CHANNELS: Any
     CHUNK: Any
     OF: Any
+    GROUPED: Any
 
 
 @triton.jit
@@ -59,7 +64,13 @@ def _channels_last_kernel(a: Images, of_a: Rows, b: Images, of_b: Rows, WIDE: tl
 def _copy(images: Images, rows: Rows, program, WIDE: tl.constexpr):
     OF: tl.constexpr = rows.OF
     across = tl.cdiv(rows.pitch, rows.CHANNELS)
-    c = span(program % across * rows.CHANNELS, rows.CHANNELS, WIDE)
+    place = span(program % across * rows.CHANNELS, rows.CHANNELS, WIDE)
+    if rows.GROUPED:
+        c = place // rows.of_group * rows.own + place % rows.of_group
+        exists = (place % rows.of_group < rows.own) & (c < rows.C)
+    else:
+        c = place
+        exists = place < rows.C
     if OF > 0:
         plane = multiple(rows.H * rows.W, OF)
         along = tl.cdiv(plane, rows.PIXELS)
@@ -69,16 +80,16 @@ def _copy(images: Images, rows: Rows, program, WIDE: tl.constexpr):
         pixel = span(program // across % along * rows.PIXELS, rows.PIXELS, WIDE)
         inside = pixel < plane
         places = images.ptr + image * multiple(images.n, OF) + (c * multiple(images.c, OF))[:, None] + pixel[None, :]
-        values = tl.trans(tl.load(places, mask=(c < rows.C)[:, None] & inside[None, :], other=0.0))
+        values = tl.trans(tl.load(places, mask=exists[:, None] & inside[None, :], other=0.0))
         pixel += image * plane
     else:
         pixel = block_of(program // across, rows.PIXELS, WIDE)
         inside = pixel < rows.pixels
         n, h, w = position(pixel, rows.H, rows.W)
         places = images.ptr + (n * images.n + h * images.h + w * images.w)[:, None] + (c * images.c)[None, :]
-        values = tl.load(places, mask=inside[:, None] & (c < rows.C)[None, :], other=0.0)
+        values = tl.load(places, mask=inside[:, None] & exists[None, :], other=0.0)
     pitch = multiple(rows.pitch, rows.CHUNK)
-    tl.store(rows.ptr + pixel[:, None] * pitch + c[None, :], values, mask=inside[:, None] & (c < pitch)[None, :])
+    tl.store(rows.ptr + pixel[:, None] * pitch + place[None, :], values, mask=inside[:, None] & (place < pitch)[None, :])
 
 
 def padded(channels, itemsize):
@@ -95,25 +106,26 @@ def are_in_chunks(images):
     return whole and all(stride % chunk == 0 for stride in apart)
 
 
-def in_chunks(*operands):
+def in_chunks(*operands, groups=1):
     """(one or two operands in that layout, the launches that copy them, at most one). Each comes with suits(images): whether it
-    need not be copied."""
+    need not be copied. Of several groups each one's channels are in whole chunks."""
     results, copies = [], []
     for images, suits in operands:
         if suits(images):
             results.append(images)
             continue
         n, c, h, w = images.shape
-        rows = torch.empty(n, h, w, padded(c, images.element_size()), dtype=images.dtype, device=images.device)
+        pitch = groups * padded(c // groups, images.element_size())
+        rows = torch.empty(n, h, w, pitch, dtype=images.dtype, device=images.device)
         results.append(rows.movedim(-1, 1))
-        copies.append((Images.of(images), _rows(images, rows)))
+        copies.append((Images.of(images), _rows(images, rows, groups)))
     return results, [launch_of_copies(_channels_last_kernel, CONFIG, copies)] if copies else []
 
 
-def _rows(images, rows):
-    (n, c, h, w), of, itemsize = images.shape, _multiple_of(images), images.element_size()
-    sizes = _programs(n, c, h * w, of > 0, itemsize), n * h * w, c, h, w, rows.shape[-1]
-    return Rows(rows, *sizes, *map(tl.constexpr, (*_patch(c, itemsize), 16 // itemsize, of)))
+def _rows(images, rows, groups):
+    (n, c, h, w), of, itemsize, pitch = images.shape, _multiple_of(images), images.element_size(), rows.shape[-1]
+    sizes = _programs(n, pitch, h * w, of > 0, itemsize), n * h * w, c, h, w, pitch, pitch // groups, c // groups
+    return Rows(rows, *sizes, *map(tl.constexpr, (*_patch(pitch, itemsize), 16 // itemsize, of, groups > 1)))
 
 
 def _multiple_of(images):
@@ -129,19 +141,19 @@ def _patch(channels, itemsize):
     return PATCH // itemsize // across, across
 
 
-def _programs(images, channels, plane, dense, itemsize):
+def _programs(images, pitch, plane, dense, itemsize):
     """The number of programs. No patch has pixels of two images if they are dense."""
-    pixels, across = _patch(channels, itemsize)
+    pixels, across = _patch(pitch, itemsize)
     along = images * ceil_div(plane, pixels) if dense else ceil_div(images * plane, pixels)
-    return along * ceil_div(padded(channels, itemsize), across)
+    return along * ceil_div(pitch, across)
 
 
-def copied(problem, *operands):
+def copied(problem, *operands, groups=1):
     """The Work of the copy of operands, each with (images, channels, pixels of one), if they lie as the problem says."""
     programs, size, itemsize = 0, 0, problem.dtype.itemsize
     for images, channels, plane in operands:
-        pitch = padded(channels, itemsize)
+        pitch = groups * padded(channels // groups, itemsize)
         if not problem.channels_last or channels != pitch:
-            programs += _programs(images, channels, plane, plane >= PLANE and not problem.channels_last, itemsize)
+            programs += _programs(images, pitch, plane, plane >= PLANE and not problem.channels_last, itemsize)
             size += images * plane * (channels + pitch) * itemsize
     return (rewritten(programs, 32 * CONFIG.num_warps, size),) if programs else ()

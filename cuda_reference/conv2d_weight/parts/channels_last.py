@@ -65,13 +65,13 @@ def _patches(images, plane, dense, channels, itemsize):
     return along * ceil_div(channels, columns), columns
 
 
-def copied(problem, *operands):
+def copied(problem, *operands, groups=1):
     """The Work of the copy of operands, each with (images, channels, pixels of one), if they lie as the problem says."""
     itemsize, blocks, size = problem.dtype.itemsize, 0, 0
     for images, channels, plane in operands:
-        pitch = padded(channels // problem.groups, itemsize)
-        if not problem.channels_last or channels // problem.groups != pitch:
+        pitch = padded(channels // groups, itemsize)
+        if not problem.channels_last or channels // groups != pitch:
             dense = plane >= PLANE and not problem.channels_last
-            blocks += _patches(images, plane, dense, problem.groups * pitch, itemsize)[0]
-            size += images * plane * (channels + problem.groups * pitch) * itemsize
+            blocks += _patches(images, plane, dense, groups * pitch, itemsize)[0]
+            size += images * plane * (channels + groups * pitch) * itemsize
     return (rewritten(blocks, THREADS, size),) if blocks else ()

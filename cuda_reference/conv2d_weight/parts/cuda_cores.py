@@ -80,4 +80,4 @@ def work(problem, config, target):
     registers = config["TM"] * config["TN"] + 60
     main = of_pieces(problem, share, tile, threads, "ieee", config["STAGES"], registers, one_by_one(share.parts))
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
-    return *copied(problem, of_input, of_grad), main
+    return *copied(problem, of_input, of_grad, groups=problem.groups), main

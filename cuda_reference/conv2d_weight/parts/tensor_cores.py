@@ -83,7 +83,7 @@ def work(problem, config, target):
     given = (bm, bn, depth), slices, splits, a_slice, problem.precision, threads_of(config), config["STAGES"]
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
     return (
-        *copied(problem, of_input, of_grad),
+        *copied(problem, of_input, of_grad, groups=problem.groups),
         of_product(problem, problem.rows, _columns(problem), *given, adds=False),
         *added(problem, splits),
     )

@@ -352,11 +352,15 @@ MUTANTS = [
         "cuda_reference/conv2d/implicit_gemm.py",
         "test_copied_inputs or more_zeros",
         ("the copy is not what is multiplied", "(input,), copies =", "_, copies ="),
-        ("copies of channels_last", " and not (problem.channels_last and channels == in_chunks)", ""),
-        ("mostly zeros", "in_chunks <= 2 * channels", "in_chunks <= 8 * channels"),
         ("filters that are not copied", "(weight,), copies =", "_, copies ="),
         ("channels of all groups in a row", "groups=problem.groups)\n        yield", "groups=1)\n        yield"),
-        ("channels of a group that are no chunks", "c=problem.groups * channels, channels_last", "channels_last"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/chunks.py",
+        "test_copied_inputs or more_zeros",
+        ("copies of channels_last", " and not lies_so", ""),
+        ("mostly zeros", "<= 2 * channels", "<= 8 * channels"),
+        ("channels of a group that are no chunks", "c=problem.groups * _padded(problem), channels_last", "channels_last"),
     ),
     *of(
         "cuda_reference/conv2d/parts/runs.cuh",

@@ -223,6 +223,22 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/language/channels_last.py",
+        "test_groups_copied_in_chunks",
+        (
+            "channels of the next group in the place of zeros",
+            "(place % rows.of_group < rows.own) & (c < rows.C)",
+            "(c < rows.C)",
+        ),
+        ("groups as far apart as their places", "place // rows.of_group * rows.own", "place // rows.of_group * rows.of_group"),
+    ),
+    *of(
+        "tritonkernels/conv2d/implicit_gemm.py",
+        "test_groups_copied_in_chunks",
+        ("filters that are not copied", "(weight,), copies =", "_, copies ="),
+        ("the problem's own channels", "        problem = chunks.in_chunks(problem)\n    tiles, slices", "    tiles, slices"),
+    ),
+    *of(
+        "tritonkernels/language/channels_last.py",
         "test_channels_last and not test_channels_last_cuda and test_copies",
         ("first image of planes", "image * multiple(images.n, OF) +", "0 * image +"),
         ("result of the first image", "pixel += image * plane", "pixel += 0 * image"),
@@ -230,10 +246,10 @@ MUTANTS = [
         ("pixels past the last one", "inside = pixel < rows.pixels", "inside = pixel < rows.pixels + 1"),
         (
             "channels past the last one",
-            "mask=(c < rows.C)[:, None] & inside[None, :]",
-            "mask=(c < rows.pitch)[:, None] & inside[None, :]",
+            "        exists = place < rows.C",
+            "        exists = place < rows.pitch",
         ),
-        ("columns past the last one", "& (c < pitch)[None, :]", ""),
+        ("columns past the last one", "& (place < pitch)[None, :]", ""),
         ("gaps between rows forgotten", "and (h == 1 or row == w)", ""),
         (
             "planes begin at chunks",
