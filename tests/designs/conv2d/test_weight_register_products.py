@@ -15,8 +15,7 @@ from tritonkernels.analysis.banks import degrees
 from tritonkernels.analysis.occupancy import occupancy
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight.implicit_gemm import DESIGN
-from tritonkernels.conv2d_weight.parts.register_products import SWIZZLED, TILES, bands_and_cut
-from tritonkernels.language.gluon_tile import PLAIN
+from tritonkernels.conv2d_weight.parts.register_products import TILES, bands_and_cut
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
 
@@ -89,7 +88,16 @@ def test_what_is_not_there_is_no_factor(name, value, kind):
 
 
 def test_banks():
-    """Without conflicts a warp's lanes read a fragment, 8 neighbouring channels of 4 positions, and write chunks."""
+    """In tf32 a warp reads fragments, 8 neighbouring channels of 4 positions, and writes chunks without conflicts. In slices of
+    fp32 it would not."""
+
+    def slices(kind):
+        args, options = operands(kind, CASES["a chunk"])
+        call = prepare("conv2d_weight", *args, **options)
+        (stages,) = (
+            x.values["stages"] for x in DESIGN.launches(call.problem, config(), *call.parts[0]) if "stages" in x.values
+        )
+        return stages.SHARED.value
 
     def place(layout, span, position, channel):
         phase = position // layout.per_phase % layout.max_phase
@@ -101,10 +109,11 @@ def test_banks():
     def chunks(layout, span):
         return degrees(lambda lane: place(layout, span, lane // 8, lane % 8 * 4), width=16)
 
+    swizzled, plain = slices("tf32"), slices("fp32")
     for span in (64, 128):
         for position, channel in itertools.product(range(0, 32, 4), range(0, span, 8)):
-            assert fragment(SWIZZLED, span, position, channel) == [1]
-        assert chunks(SWIZZLED, span) == [1] * 4 and fragment(PLAIN, span, 0, 0) == [4]
+            assert fragment(swizzled, span, position, channel) == [1]
+        assert chunks(swizzled, span) == [1] * 4 and fragment(plain, span, 0, 0) == [4]
 
 
 def test_which_problems_have_these_tiles():
