@@ -50,8 +50,12 @@ def test_sizes(name, kind):
 @pytest.mark.parametrize(
     "kind, programs, form",
     [
-        *(("fp32", *case) for case in ((2, (2, 1, 0)), (5, (0, 2, 1)), (60, (0, 22, 0)))),
-        *(("tf32", *case) for case in ((2, (2, 1, 0)), (5, (0, 2, 1)), (60, (0, 8, 0)))),
+        ("fp32", 2, (2, 1, 0)),
+        ("fp32", 5, (0, 2, 1)),
+        ("fp32", 60, (0, 22, 0)),
+        ("tf32", 2, (2, 1, 0)),
+        ("tf32", 5, (0, 2, 1)),
+        ("tf32", 60, (0, 8, 0)),
     ],
 )
 def test_pieces(kind, programs, form):

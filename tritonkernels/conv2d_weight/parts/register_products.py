@@ -49,7 +49,8 @@ TILES = {  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a th
         (64, 64, 32, 4, 3, 128),
     ),
 }
-# Slices of a piece (pieces.py). A part of the sums takes 4 us, as 128 x 128 x 32 products in fp32; in tf32 they take about 1.
+# Slices of a piece (pieces.py). A part of the sums takes 4 us, as 128 x 128 x 32 products in fp32. In tf32 these should take
+# about 1, with shared memory as the limit: 1024 accesses of 128 bytes.
 LEAST = {"ieee": 2, "tf32": 8}
 ROOMY = 255  # registers of a thread, where ptxas spills at 128
 # For mma.sync a warp reads 8 neighbouring channels of 4 positions, whose rows all begin at the same bank.
