@@ -4,7 +4,7 @@ Only one thread runs at a time. At each operation on a barrier a seeded choice s
 NaN at once and arrives at some later choice; one by cp.async at some time until its thread waits for it. A product by wgmma
 reads its operands when a wait makes it end, and no earlier, and of fp32 no more than tf32. So a missing wait, or a place that
 is given back too early, is a wrong result, and a wait for nothing is an error. What is promised to the compiler (multiple_of,
-max_contiguous) is checked.
+max_contiguous) is checked, and that mma.sync gets tf32 that has been rounded.
 What warps of a partition owe each other (barrier, fences) is not modelled.
 """
 
@@ -147,10 +147,18 @@ def round_to_tf32(values):
     return tensor(numpy.where(numpy.isnan(values), values, rounded))
 
 
-def as_wgmma_reads(matrix):
+def as_tensor_cores_read(matrix):
     """An operand in fp32, which has the low bits of a tf32 cut off."""
     wide = numpy.ascontiguousarray(matrix.astype(numpy.float32))
     return wide if matrix.dtype != numpy.float32 else (wide.view(numpy.uint32) & TF32).view(numpy.float32)
+
+
+def multiply_by_mma(a, b, acc, input_precision):
+    """mma.sync's product of operands in registers. These must be rounded to tf32, as it would cut off their low bits."""
+    assert input_precision == "tf32"
+    for operand in (a, b):
+        assert numpy.array_equal(as_tensor_cores_read(operand), operand, equal_nan=True), "an operand that is not rounded"
+    return tensor(acc + a @ b)
 
 
 class Sum(NamedTuple):
@@ -163,7 +171,7 @@ class Sum(NamedTuple):
 
     def end(self):
         acc = self.acc.result[0] if isinstance(self.acc, Sum) else self.acc
-        self.result.append(tensor(acc + as_wgmma_reads(self.a) @ as_wgmma_reads(self.b)))
+        self.result.append(tensor(acc + as_tensor_cores_read(self.a) @ as_tensor_cores_read(self.b)))
 
 
 class Program:
@@ -403,7 +411,7 @@ def _fakes(program):
     )
     methods = {name: getattr(program, name) for name in ("wait", "arrive", "expect", "init")}
     mbarrier = types.SimpleNamespace(MBarrierLayout=lambda: "barriers", **methods)
-    products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end}
+    products = {"warpgroup_mma": program.multiply, "warpgroup_mma_wait": program.products_end, "mma_v2": multiply_by_mma}
     nothing = dict.fromkeys(("barrier", "fence_async_shared", "wait_for_earlier_kernels"), lambda: None)
     async_copy = types.SimpleNamespace(commit_group=program.commit, wait_group=program.wait_groups)
     copies = {

@@ -70,7 +70,7 @@ SUITE = (
     "tests/designs/conv2d/test_unfolded.py",
     "tests/designs/conv2d/test_weight_cuda.py",
     "tests/designs/conv2d/test_weight_cuda_cores.py",
-    "tests/designs/conv2d/test_weight_cuda_cores_triton.py",
+    "tests/designs/conv2d/test_weight_register_products.py",
     "tests/designs/conv2d/test_input_warp_specialized.py",
     "tests/designs/conv2d/test_warp_specialized.py",
     "tests/designs/conv2d/test_warp_specialized_cuda.py",

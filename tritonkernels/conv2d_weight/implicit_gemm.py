@@ -7,7 +7,7 @@ N P Q positions, and tiles are few, so the positions are split over programs (la
 There are two ways to sum a tile. tl.dot multiplies slices of BLOCK_L positions, where each element loaded serves a whole row or
 column, on tensor cores for 16-bit types. With few channels that would be mostly padding. In a THIN tile a lane has its own
 positions instead, and for them all sums of the tile in registers, M N multiply-adds for M + N loads; the lanes' sums are added
-once, at the end. For fp32 on CUDA cores there are large tiles in Gluon, too: parts/cuda_cores.py.
+once, at the end. For fp32 and tf32 there are large tiles in Gluon, too: parts/register_products.py.
 
 Mirrors cuda_reference/conv2d_weight/implicit_gemm.cuh.
 """
@@ -26,7 +26,7 @@ from ..language.triton import tl, triton
 from ..operations.conv2d.work import unit
 from ..operations.conv2d_weight.space import count_tiles, near, power_of_2, splits_for
 from ..operations.conv2d_weight.work import of_tiles
-from .parts import cuda_cores
+from .parts import register_products
 from .parts.gather import load_grads, load_inputs, place_of_tap
 
 
@@ -120,7 +120,7 @@ def configs(problem, target):
         tiles = count_tiles(problem, block_m, block_n)
         for splits in near(splits_for(problem, target, tiles, block_l, per_sm)):
             yield _config(tile, is_thin, splits)
-    yield from cuda_cores.configs(problem, target)
+    yield from register_products.configs(problem, target)
 
 
 def _is_in_gluon(config):
@@ -134,7 +134,7 @@ def _config(tile, thin, splits):
 
 def launches(problem, config, input, grad_output, out):
     if _is_in_gluon(config):
-        yield from cuda_cores.launches(problem, config, input, grad_output, out)
+        yield from register_products.launches(problem, config, input, grad_output, out)
         return
     tile, splits = config.kwargs, config.kwargs["SPLITS"]
     grid = (count_tiles(problem, tile["BLOCK_M"], tile["BLOCK_N"]) * splits,)
@@ -146,7 +146,7 @@ def launches(problem, config, input, grad_output, out):
 
 def work(problem, config, target):
     if _is_in_gluon(config):
-        return cuda_cores.work(problem, config, target)
+        return register_products.work(problem, config, target)
     tile, threads = config.kwargs, target.warp_size * config.num_warps
     shape, splits, thin = (tile["BLOCK_M"], tile["BLOCK_N"], tile["BLOCK_L"]), tile["SPLITS"], tile["THIN"]
     of_unit, shared = (unit(problem), 0) if thin else (problem.precision, None)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.ampere import async_copy
+from triton.experimental.gluon.language.nvidia.ampere import async_copy, mma_v2
 
+from .dot import round_to_tf32
 from .renamed import barrier
 
 CHUNK = 4  # floats of 16 bytes
@@ -41,13 +42,15 @@ class Staging(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """All constants: Staging of which both operands' slices have the same, in chunks (channels_last.py) of CHUNK floats."""
+    """All constants: Staging of which both operands' slices have the same, in chunks (channels_last.py) of CHUNK floats. TF32:
+    products are by tensor cores, in that precision."""
 
     STAGES: Any
     ACC: Any
     LOAD: Any
     SHARED: Any
     CHUNK: Any
+    TF32: Any = gl.constexpr(False)
 
 
 @gluon.jit
@@ -96,6 +99,15 @@ def multiply_add(acc, a_shared, b_shared):
 
 
 @gluon.jit
+def multiply_add_tf32(acc, a_shared, b_shared):
+    """The same by mma.sync, of operands rounded to tf32 in registers."""
+    ACC: gl.constexpr = acc.type.layout
+    a = round_to_tf32(a_shared.permute((1, 0)).load(gl.DotOperandLayout(0, ACC, 1)))
+    b = round_to_tf32(b_shared.load(gl.DotOperandLayout(1, ACC, 1)))
+    return mma_v2(a, b, acc, input_precision="tf32")
+
+
+@gluon.jit
 def sum_of_slices(a, b, count, at, copy_slice, next_slice, tile, stages: Stages):
     """The sum of the products of `count` slices of a tile. a and b: the operands' places in shared memory.
 
@@ -121,7 +133,10 @@ def sum_of_slices(a, b, count, at, copy_slice, next_slice, tile, stages: Stages)
             copy_slice(a.index(free), b.index(free), at, tile, stages.CHUNK)
         async_copy.commit_group()
         at = next_slice(at, tile)
-        acc = multiply_add(acc, a.index(stage), b.index(stage))
+        if stages.TF32:
+            acc = multiply_add_tf32(acc, a.index(stage), b.index(stage))
+        else:
+            acc = multiply_add(acc, a.index(stage), b.index(stage))
         free = stage
         stage = gl.where(stage < STAGES - 1, stage + 1, 0)
     return acc

@@ -201,7 +201,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/language/gluon_tile.py",
-        "test_cuda_cores_triton and (sizes or splits) or test_weight_cuda_cores_triton and (sizes or pieces)",
+        "test_cuda_cores_triton and (sizes or splits) or test_weight_register_products and (sizes or pieces)",
         ("copies not waited for", "async_copy.wait_group(STAGES - 2)", "async_copy.wait_group(STAGES - 1)"),
         ("a slice over the one that is multiplied", "a.index(free), b.index(free)", "a.index(stage), b.index(free)"),
         ("the last slice never copied", "if left >= STAGES:", "if left > STAGES:"),

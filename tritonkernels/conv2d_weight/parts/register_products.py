@@ -1,11 +1,14 @@
-"""implicit_gemm in fp32 on CUDA cores (Gluon): outer products in registers, of slices that cp.async copies as they lie.
+"""implicit_gemm in fp32 and tf32 (Gluon): operands go to registers from slices that cp.async copies as they lie.
 
 Both operands lie across the reduction: a row of shared memory for each position, of the channels of grad_output, and of columns
-(r, s, c), whose channels are in whole chunks of 16 bytes. A thread reads 4 quads for 64 multiply-adds. The positions that it
-copies are counted on from slice to slice, without divisions. Programs share the tiles evenly (pieces.py), and a second kernel
-adds up their parts.
+(r, s, c), whose channels are in whole chunks of 16 bytes. The positions that a thread copies are counted on from slice to
+slice, without divisions. Programs share the tiles evenly (pieces.py), and a second kernel adds up their parts.
 
-Mirrors cuda_reference/conv2d_weight/parts/cuda_cores.cuh.
+fp32 is multiplied on CUDA cores, as outer products: a thread reads 4 quads for 64 multiply-adds. tf32 is multiplied on tensor
+cores by mma.sync, because wgmma reads tf32 along the reduction only: for 32 x 64 sums of a warp a thread reads 24 words of 8
+positions, rounds them, and has 16 products of 16 x 8 x 8.
+
+Mirrors cuda_reference/conv2d_weight/parts/cuda_cores.cuh (fp32) and cuda_reference/conv2d_weight/parts/tensor_cores.cuh (tf32).
 """
 
 from typing import Any, NamedTuple
@@ -31,14 +34,27 @@ from ...operations.conv2d_weight.work import of_pieces
 from .added_parts import added, addition, workspace
 from .positions import Positions, advance, channels_from, moved, positions
 
-TILES = (  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a thread
-    (128, 128, 32, 8, 2, 128),
-    (64, 128, 32, 4, 2, 128),
-    (128, 64, 32, 4, 2, 128),
-    (64, 64, 32, 2, 2, 160),
-)
-LEAST = 2  # slices of a piece (pieces.py): 128 x 128 x 32 products take 4 us, as long as a part of the sums
-ROOMY = 255  # registers of a thread, where offsets have 64 bits, and on Blackwell, for which ptxas spills at 128
+TILES = {  # BLOCK_M, BLOCK_N, BLOCK_L, num_warps, num_stages, registers of a thread
+    "ieee": (
+        (128, 128, 32, 8, 2, 128),
+        (64, 128, 32, 4, 2, 128),
+        (128, 64, 32, 4, 2, 128),
+        (64, 64, 32, 2, 2, 160),
+    ),
+    "tf32": (
+        (128, 128, 32, 8, 3, 128),
+        (128, 128, 32, 4, 3, 255),  # warps of 64 x 64 sums, which read two thirds as much of shared memory as those of 32 x 64
+        (64, 128, 32, 4, 3, 168),
+        (128, 64, 32, 4, 3, 168),
+        (64, 64, 32, 4, 3, 128),
+    ),
+}
+# Slices of a piece (pieces.py). A part of the sums takes 4 us, as 128 x 128 x 32 products in fp32. In tf32 these should take
+# about 1, with shared memory as the limit: 1024 accesses of 128 bytes.
+LEAST = {"ieee": 2, "tf32": 8}
+ROOMY = 255  # registers of a thread, where ptxas spills at 128
+# For mma.sync a warp reads 8 neighbouring channels of 4 positions, whose rows all begin at the same bank.
+SWIZZLED = gl.SwizzledSharedLayout(vec=8, per_phase=1, max_phase=4, order=[1, 0])
 
 
 class Columns(NamedTuple):
@@ -114,7 +130,7 @@ def _next_slice(at: Positions, tile: Tile):
 
 
 @gluon.jit
-def _cuda_cores_kernel(
+def _register_products_kernel(
     input: Images, grad: Images, out: Filters, parts, g: Geometry, cut: Shares, most,
     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_L: gl.constexpr, stages: Stages, WIDE: gl.constexpr,
 ):  # fmt: skip
@@ -168,15 +184,21 @@ def _store(acc, out, row, col, g, CHUNK: gl.constexpr, WIDE: gl.constexpr):
 def _fits(problem, target):
     """Whether the problem and the GPU have such tiles; the interpreter has none."""
     lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
-    return not lacking and problem.precision == "ieee" and problem.groups == 1 and problem.terms < 2**31 - 2**10
+    return not lacking and problem.precision in TILES and problem.groups == 1 and problem.terms < 2**31 - 2**10
+
+
+def _spills(problem, target):
+    """Whether ptxas does so at 128 registers: with offsets of 64 bits, on Blackwell, and where rounding to tf32 takes several
+    instructions."""
+    return problem.wide or target.arch >= 100 or (problem.precision == "tf32" and target.arch < 90)
 
 
 def configs(problem, target):
     """Each tile on as many programs as the GPU holds, and on half of them, which have half as many sums to add."""
     if not _fits(problem, target):
         return
-    for block_m, block_n, block_l, num_warps, stages, registers in TILES:
-        registers = ROOMY if problem.wide or target.arch >= 100 else registers
+    for block_m, block_n, block_l, num_warps, stages, registers in TILES[problem.precision]:
+        registers = ROOMY if _spills(problem, target) else registers
         shared = stages * block_l * (block_m + block_n) * 4
         held = max(1, occupancy(target, 32 * num_warps, registers, shared).blocks) * target.sms
         for programs in (held, held // 2):
@@ -187,7 +209,14 @@ def configs(problem, target):
 def bands_and_cut(problem, config):
     numbers = config.kwargs
     bands, tiles = bands_and_tiles(problem, numbers["BLOCK_M"], numbers["BLOCK_N"], CHUNK)
-    return bands, cut(tiles, max(1, ceil_div(problem.terms, numbers["BLOCK_L"])), numbers["PROGRAMS"], LEAST)
+    return bands, cut(tiles, max(1, ceil_div(problem.terms, numbers["BLOCK_L"])), numbers["PROGRAMS"], LEAST[problem.precision])
+
+
+def _stages(problem, config):
+    """The Stages of the kernel. In tf32 there are two warps side by side, and as many rows of them as that leaves."""
+    copies, tf32 = gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]), problem.precision == "tf32"
+    acc = gl.NVMMADistributedLayout([2, 0], [config.num_warps // 2, 2], [16, 8]) if tf32 else accumulators(config)
+    return Stages(*map(gl.constexpr, (config.num_stages, acc, copies, SWIZZLED if tf32 else PLAIN, CHUNK, tf32)))
 
 
 def launches(problem, config, input, grad_output, out):
@@ -196,17 +225,16 @@ def launches(problem, config, input, grad_output, out):
     numbers, (bands, share) = config.kwargs, bands_and_cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
-    layouts = accumulators(config), gl.BlockedLayout([1, CHUNK], [4, 8], [config.num_warps, 1], [1, 0]), PLAIN
-    stages = Stages(*map(gl.constexpr, (config.num_stages, *layouts, CHUNK)))
     operands = Images.of(input), Images.of(grad_output), Filters.of(out), parts
     numbers = Geometry.of(problem), Shares.of(share), share.parts
-    yield TritonLaunch(_cuda_cores_kernel, (share.blocks,), config, *operands, *numbers, stages=stages, WIDE=problem.wide)
+    constants = {"stages": _stages(problem, config), "WIDE": problem.wide}
+    yield TritonLaunch(_register_products_kernel, (share.blocks,), config, *operands, *numbers, **constants)
     yield from addition(problem, bands, share, (block_m, block_n, CHUNK), parts, out)
 
 
 def work(problem, config, target):
     numbers, (_, share) = config.kwargs, bands_and_cut(problem, config)
     bm, bn, bl = numbers["BLOCK_M"], numbers["BLOCK_N"], numbers["BLOCK_L"]
-    main = of_pieces(problem, share, (bm, bn, bl), 32 * config.num_warps, "ieee", config.num_stages, config.maxnreg)
+    main = of_pieces(problem, share, (bm, bn, bl), 32 * config.num_warps, problem.precision, config.num_stages, config.maxnreg)
     of_input, of_grad = (problem.n, problem.c, problem.h * problem.w), (problem.n, problem.k, problem.p * problem.q)
     return *copied(problem, of_input, of_grad), main, *added(problem, share, bm * bn)
