@@ -5,6 +5,6 @@ TWO_BLOCKS = 128  # with which two blocks of 256 threads fit: nvcc keeps to it w
 
 
 def of_product(sums, holds_slices):
-    """Those of a blocked product with so many sums a thread. Kernels that hold the next slice in registers, or that add up
-    others' sums, take more."""
+    """Registers for so many sums of a blocked product. Kernels that hold the next slice in registers, or that add up others'
+    sums, take more."""
     return max(sums + 60, min(TWO_BLOCKS, sums + 92)) if holds_slices else sums + 60
