@@ -46,7 +46,7 @@ from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
 from ..operations.conv2d.taps import CHUNK, Taps, are_across, every_tap, lie_along, matrices
 from ..operations.conv2d_weight.pieces import cut
-from ..problem import LARGEST_TILE
+from ..problem import LARGEST_TILE, needs_wide_offsets
 from ..workspace import partial_sums
 from .parts.pixel_boxes import Ring, Tile, consume, produce
 
@@ -198,7 +198,8 @@ def launches(problem, config, input, weight, bias, out, taps=None):
 
     operands = Images.of(input), boxes(left), boxes(right), Vector.of(bias), Images.of(out), parts
     operands += Geometry.of(problem), taps or every_tap(problem)
-    constants = Tile(*map(tl.constexpr, (*tile, problem.wide)))
+    wide = problem.wide or needs_wide_offsets(input)  # of the copy, which has zeros
+    constants = Tile(*map(tl.constexpr, (*tile, wide)))
     yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, Shares.of(share), share.parts, constants)
     if shared:
         grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)

@@ -36,6 +36,7 @@ from ..operations.conv2d.on_hopper import refuses_on_hopper
 from ..operations.conv2d_weight.bands import BOX, Bands, bands_and_tiles, boxes_without_rows
 from ..operations.conv2d_weight.pieces import SLICE, cut
 from ..operations.conv2d_weight.work import of_pieces
+from ..problem import needs_wide_offsets
 from .parts.added_parts import added, addition, workspace
 from .parts.specialists import Ring, Tile, consume, produce
 
@@ -106,11 +107,12 @@ def bands_and_cut(problem, config):
 def launches(problem, config, input, grad_output, out):
     (input, grad_output), copies = in_chunks((input, are_in_chunks), (grad_output, are_in_chunks))
     yield from copies
+    wide = problem.wide or needs_wide_offsets(input, grad_output)  # of the copies, which have zeros
     numbers, (bands, share) = config.kwargs, bands_and_cut(problem, config)
     block_m, block_n = numbers["BLOCK_M"], numbers["BLOCK_N"]
     parts = workspace(share, block_m * block_n, out)
     down = 2 if block_m > BOX else 1
-    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.groups > 1, problem.wide
+    tile = block_m, block_n, down, CONSUMERS // down, numbers["STAGES"], BOX, problem.groups > 1, wide
     yield TritonLaunch(
         _warp_specialized_kernel,
         (share.blocks,),

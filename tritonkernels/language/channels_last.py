@@ -111,15 +111,23 @@ def in_chunks(*operands, groups=1):
     need not be copied. Of several groups each one's channels are in whole chunks."""
     results, copies = [], []
     for images, suits in operands:
-        if suits(images):
-            results.append(images)
-            continue
         n, c, h, w = images.shape
         pitch = groups * padded(c // groups, images.element_size())
+        if suits(images) and (groups == 1 or c == pitch):
+            results.append(_apart(images) if are_in_chunks(images) else images)
+            continue
         rows = torch.empty(n, h, w, pitch, dtype=images.dtype, device=images.device)
         results.append(rows.movedim(-1, 1))
-        copies.append((Images.of(images), _rows(images, rows, groups)))
+        if rows.numel():
+            copies.append((Images.of(images), _rows(images, rows, groups)))
     return results, [launch_of_copies(_channels_last_kernel, CONFIG, copies)] if copies else []
+
+
+def _apart(images):
+    """With strides of whole chunks also of dimensions of one, along which kernels step to what is outside."""
+    shape = images.shape
+    strides = [step if size > 1 or dim == 1 else shape[1] for dim, (size, step) in enumerate(zip(shape, images.stride()))]
+    return images.as_strided(shape, strides)
 
 
 def _rows(images, rows, groups):

@@ -50,6 +50,11 @@ def test_offsets_of_64_bits():
         check(random(2, 70, 13, 11, dtype=torch.float16), random(24, 10, 3, 3, dtype=torch.float16))
 
 
+def test_nothing_is_launched_for_nothing():
+    (rows,), launches = in_chunks((torch.empty(1, 10, 0, 6), lambda images: False), groups=2)
+    assert rows.shape == (1, 16, 0, 6) and launches == []
+
+
 def test_one_launch_for_what_is_copied():
     def programs(*images):
         operands, launches = in_chunks(*((x, are_in_chunks) for x in images))

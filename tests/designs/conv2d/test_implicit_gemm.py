@@ -56,6 +56,7 @@ def small(split_k=1, flat=False, pack=False):
 
 GROUPS = {
     "channels that are no chunks": ((2, 27, 6, 7), (66, 9, 3, 3), {"groups": 3, "padding": 1}),
+    "channels that are chunks together": ((1, 8, 6, 7), (6, 4, 3, 3), {"groups": 2, "padding": 1}),
     "whole chunks": ((1, 32, 5, 6), (6, 16, 2, 2), {"groups": 2, "stride": 2}),
     "filters that are planes": ((1, 10, 9, 8), (6, 5, 7, 5), {"groups": 2, "padding": (3, 2)}),
 }

@@ -11,6 +11,7 @@ from tests import gluon_threads
 from tests.compiler import printed
 from tests.harness import a_third, available_on, cropped, prepare, run_checked
 from tritonkernels.config import config_of
+from tritonkernels.conv2d_weight import warp_specialized
 from tritonkernels.conv2d_weight.warp_specialized import DESIGN, TILES
 from tritonkernels.launch import LIBRARY
 from tritonkernels.target import Target
@@ -40,6 +41,21 @@ def test_pieces(programs, tile):
     args, options = operands("fp16", SHARED)
     for seed in range(2):
         check(args, options, config(programs, tile), seed)
+
+
+@pytest.mark.parametrize("groups", (1, 2))
+def test_images_of_one_pixel(groups):
+    """Their rows and columns are stepped along to taps outside, from addresses of whole chunks."""
+    check(*operands("fp16", ((3, 16, 1, 1), (16, 16 // groups, 3, 3), {"padding": 1, "groups": groups}), torch.clone), config())
+
+
+def test_offsets_of_copies_may_need_64_bits(monkeypatch):
+    """Copies have more channels than what they are of."""
+    args, options = operands("fp16", CASES["channels that are no chunks"])
+    call = prepare("conv2d_weight", *args, **options)
+    monkeypatch.setattr(warp_specialized, "needs_wide_offsets", lambda *copies: copies[0].shape[1] == 16)
+    (launch,) = (l for l in DESIGN.launches(call.problem, config(), *call.parts[0]) if l.name == "warp_specialized")
+    assert not call.problem.wide and launch.values["tile"].WIDE.value
 
 
 def test_pieces_of_bands():

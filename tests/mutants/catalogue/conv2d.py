@@ -196,7 +196,6 @@ MUTANTS = [
         ("all splits in one place", "gl.store(place + split * SIZE, acc)", "gl.store(place, acc)"),
         ("channels past the last one written", "(pixel < count)[:, None] & (k < g.K)[None, :]", "(pixel < count)[:, None]"),
         ("bias of contiguous memory alone", "bias.ptr + k * bias.step", "bias.ptr + k * 2"),
-        ("strides of what has one element", "_apart(input), _apart(weight)", "input, weight"),
         ("channels that are no chunks", "Columns(padded(problem.c, problem.dtype.itemsize)", "Columns(problem.c"),
     ),
     *of(

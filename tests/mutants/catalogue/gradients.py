@@ -223,7 +223,13 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/language/channels_last.py",
+        "test_weight_warp_specialized and one_pixel",
+        ("strides of what has one element", "_apart(images) if are_in_chunks(images) else images", "images"),
+    ),
+    *of(
+        "tritonkernels/language/channels_last.py",
         "test_groups_copied_in_chunks",
+        ("all channels in chunks taken for each group's", "(groups == 1 or c == pitch)", "True"),
         (
             "channels of the next group in the place of zeros",
             "(place % rows.of_group < rows.own) & (c < rows.C)",

@@ -99,6 +99,15 @@ MUTANTS = [
         ("channels counted over all groups", "within_group(c, g, GROUPED) * out.c", "c * out.c"),
     ),
     *of(
+        "tritonkernels/conv2d_weight/warp_specialized.py",
+        "test_weight_warp_specialized and copies",
+        (
+            "offsets of the operands, not of their copies",
+            "problem.wide or needs_wide_offsets(input, grad_output)",
+            "problem.wide",
+        ),
+    ),
+    *of(
         "tritonkernels/conv2d_weight/parts/bands.py",
         "test_weight_warp_specialized and (sizes or twice)",
         ("rows of the band before stored", "(k >= place.begin) & ", ""),

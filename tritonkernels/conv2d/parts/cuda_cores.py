@@ -215,14 +215,9 @@ def launches(problem, config, input, weight, bias, out):
         "stages": Stages(*map(gl.constexpr, (config.num_stages, *layouts, CHUNK))),
         "OUT": along_pixels if out.stride(3) < out.stride(1) else acc,
     }
-    structs = *operands(_apart(input), _apart(weight), bias, out), sums, arrivals, Geometry.of(problem)
+    structs = *operands(input, weight, bias, out), sums, arrivals, Geometry.of(problem)
     columns = Columns(padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k), gl.constexpr(split_k))
     yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, columns, **constants)
-
-
-def _apart(t):
-    """With strides of whole chunks also of dimensions of one, which are stepped along only to what is outside."""
-    return t.as_strided(t.shape, [0 if size == 1 else stride for size, stride in zip(t.shape, t.stride())])
 
 
 def work(problem, config, target):

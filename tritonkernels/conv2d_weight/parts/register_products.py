@@ -31,6 +31,7 @@ from ...launch import TritonLaunch
 from ...operations.conv2d_weight.bands import bands_and_tiles
 from ...operations.conv2d_weight.pieces import cut
 from ...operations.conv2d_weight.work import of_pieces
+from ...problem import needs_wide_offsets
 from .added_parts import added, addition, workspace
 from .positions import Positions, advance, channels_from, moved, positions
 
@@ -227,7 +228,8 @@ def launches(problem, config, input, grad_output, out):
     parts = workspace(share, block_m * block_n, out)
     operands = Images.of(input), Images.of(grad_output), Filters.of(out), parts
     numbers = Geometry.of(problem), Shares.of(share), share.parts
-    constants = {"stages": _stages(problem, config), "WIDE": problem.wide}
+    wide = problem.wide or needs_wide_offsets(input, grad_output)  # of the copies, which have zeros
+    constants = {"stages": _stages(problem, config), "WIDE": wide}
     yield TritonLaunch(_register_products_kernel, (share.blocks,), config, *operands, *numbers, **constants)
     yield from addition(problem, bands, share, (block_m, block_n, CHUNK), parts, out)
 

@@ -49,7 +49,7 @@ def boxes_without_rows(problem, tile_m):
 def _together(problem):
     """The groups of a band."""
     sizes = problem.k, problem.c
-    fit = (n for n in range(problem.groups, 1, -1) if all(_reach(problem, n, size) <= BOX for size in sizes))
+    fit = (n for n in range(min(problem.groups, BOX), 1, -1) if all(_reach(problem, n, size) <= BOX for size in sizes))
     return next(fit, 1)
 
 
