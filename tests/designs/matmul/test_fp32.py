@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from tests.designs.matmul.test_planes import split
 from tests.harness import DEVICES, LIBRARIES, available_on, padded, prepare, random, run_checked
 from tritonkernels import numerics
 from tritonkernels.operations.matmul.schemes import AGAIN, FEWEST, MOST
@@ -46,15 +47,28 @@ def test_any_exponents(library, design, exponents, device):
 @ON_DEVICES
 @OF_DESIGNS
 def test_losses_that_fp16x3_allows(library, design, device):
-    """Elements 2^-36 of the largest of their row, whose factor is 0, are all rounded in one direction: 2^-15 of the result."""
+    """Elements 2^-36 of the largest of their row or column, whose factor is 0, are all rounded in one direction: 2^-15 of the
+    result."""
     available_on(library, device)
     a = torch.full((40, 256), 2.0**-36, device=device) * (1 + random(40, 1, device=device).abs())
     b = torch.full((256, 9), 1.9, device=device)
     a[:, 0], b[0] = 2.0, 0.0
-    result, _ = run_checked(library, "matmul", design, a, b, precision="fp32")
-    assert is_as_exact_as_ieee(result, a, b, precision="fp32")
-    result, _ = run_checked(library, "matmul", "planes", a, b, precision="fp16x3")
-    assert not is_as_exact_as_ieee(result, a, b, precision="fp32"), "then this test sees nothing"
+    for operands in ((a, b), (b.mT, a.mT)):
+        result, _ = run_checked(library, "matmul", design, *operands, precision="fp32")
+        assert is_as_exact_as_ieee(result, *operands, precision="fp32")
+        result, _ = run_checked(library, "matmul", "planes", *operands, precision="fp16x3")
+        assert not is_as_exact_as_ieee(result, *operands, precision="fp32"), "then this test sees nothing"
+
+
+@ON_DEVICES
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_what_a_row_may_lose_is_counted(library, device):
+    """Elements below 2^-26 of the largest: that much more than the 2^-33 of fp16x3, and each as 64, as 2^-18 is of 2^-12."""
+    available_on(library, device)
+    x = torch.ones(2, 100, device=device)
+    x[0, 1:4], x[0, 4], x[1, 5] = 2.0**-28, 2.0**-25, 0.0
+    counts = {mode: split(library, x, mode)[2][0, 2].tolist() for mode in ("fp32", "fp16x3")}
+    assert counts["fp32"][0] == 3 * 64 and counts["fp16x3"][0] < 0 and counts["fp32"][1] == 0 == counts["fp16x3"][1]
 
 
 @ON_DEVICES

@@ -123,8 +123,6 @@ MUTANTS = [
         ("counts of the columns forgotten", "_most_counted(b_ranges, batch, cols, sizes.N)", "0"),
         ("counts of the rows forgotten", "_most_counted(a_ranges, batch, rows, sizes.M)", "0"),
         ("ranges of the first matrix", "ranges.ptr + batch * ranges.batch", "ranges.ptr"),
-        ("largest numbers taken for counts", "length + length + lines", "lines"),
-        ("every result written", "mask=refused)", "mask=inside(rows, cols, sizes))"),
         ("tiles of one matrix", "out.shape[0] * ceil_div", "ceil_div"),
     ),
     *of(

@@ -10,7 +10,6 @@ MUTANTS = [
         ("counts of the rows forgotten", "a_ranges[tile.matrix * ranges.a + 2 * int64_t(M) + at] > 0", "false"),
         ("ranges of the first matrix", "tile.matrix * ranges.a + 2", "2"),
         ("the first row's counts", "2 * int64_t(M) + at]", "2 * int64_t(M)]"),
-        ("largest numbers taken for counts", "2 * int64_t(N) + at]", "at]"),
         ("results of the first matrix looked at", "stride, tile.matrix);", "stride, 0);"),
         ("operands of the first matrix", "a += tile.matrix * stride.a.batch;", "a += 0;"),
         ("every result written", "if (refused >> i & 1) ", ""),
