@@ -25,7 +25,7 @@ CONFIG = triton.Config({"BLOCK_M": AGAIN, "BLOCK_N": AGAIN, "BLOCK_K": 16}, num_
 
 @triton.jit
 def _most_counted(ranges, batch, lines, length):
-    """Of these rows or columns the most elements that may lose bits (schemes.room)."""
+    """How many elements that may lose bits the row or column with the most of them has (schemes.room)."""
     counts = tl.load(ranges.ptr + batch * ranges.batch + length + length + lines, mask=lines < length, other=0)
     return tl.max(counts, axis=0)
 
