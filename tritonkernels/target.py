@@ -18,7 +18,13 @@ from .errors import BackendError
 from .problem import hashed_once
 
 SAME_RATE = {"uint8": "int8", "uint4": "int4", "b1_and": "b1", "b1_xor": "b1"}
-PLANES = {"tf32x3": ("tf32", 3), "fp16x3": ("fp16", 3), "bf16x6": ("bf16", 6), "bf16x9": ("bf16", 9)}  # products for one
+PLANES = {
+    "tf32x3": ("tf32", 3),
+    "fp16x3": ("fp16", 3),
+    "fp32": ("fp16", 3),
+    "bf16x6": ("bf16", 6),
+    "bf16x9": ("bf16", 9),
+}  # products for one
 
 
 @hashed_once

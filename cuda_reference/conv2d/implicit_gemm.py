@@ -112,7 +112,7 @@ def launches(problem, config, input, weight, bias, out):
         yield from copies
         (weight,), copies = channels_last.in_chunks((weight, are_in_chunks))
         yield from copies
-        problem = chunks.in_chunks(problem)
+        problem = chunks.of_copies(problem)
     chunked = in_chunks(problem, input)
     filters, pitch, copies = rows_of_filters(problem, weight, chunked)
     yield from copies
@@ -163,7 +163,7 @@ def _of_tile(problem, bm, bn, slice_bytes, threads, stages, copied):
     if copied:
         found += channels_last.copied(problem, (problem.n, problem.c, problem.h * problem.w), groups=problem.groups)
         found += channels_last.copied(problem, (problem.k, problem.c // problem.groups, problem.r * problem.s))
-        problem = chunks.in_chunks(problem)
+        problem = chunks.of_copies(problem)
     itemsize, terms, channels = problem.dtype.itemsize, problem.terms, problem.c // problem.groups
     chunk, slices, depth = 16 // itemsize, slices_of(problem, slice_bytes), slice_bytes // itemsize
     chunked = problem.channels_last and channels > 0 and channels % chunk == 0

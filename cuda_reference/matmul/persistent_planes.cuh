@@ -21,11 +21,6 @@ namespace matmul {
 
 constexpr int JOINING = 256, JOINED = 4;  // threads of a block, columns of a thread: persistent_planes.py
 
-// In elements, from the ranges of one matrix of the batch to those of the next.
-struct RangeStrides {
-    int64_t a, b;
-};
-
 // `sums` and `corrections` are (batches, M, pitch), pitch a multiple of 4 that is at least N. A block has a part of one matrix:
 // a grid has more blocks along x than batches could be along y.
 template <class Plane>

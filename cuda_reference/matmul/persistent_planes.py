@@ -7,16 +7,18 @@ import torch
 
 from tritonkernels.choice.work import KNOWN_PROBLEMS, addition, copy
 from tritonkernels.design import Design
-from tritonkernels.operations.matmul.schemes import MULTIPLE
-from tritonkernels.operations.matmul.work import main_kernel
+from tritonkernels.operations.matmul.schemes import MULTIPLE, SCHEMES
+from tritonkernels.operations.matmul.work import computed_again, main_kernel
 from tritonkernels.validate import LARGEST_SIZE
 
 from ..launch import Kernel, ceil_div, resident
 from . import persistent
+from .parts.again import again
 from .parts.arguments import arguments
 from .parts.split import split_side_by_side
 from .parts.wgmma_tiles import IN_CLUSTERS, LARGE, MOST_PROMOTED, candidates, legal, sums
 
+SHIFTED = tuple(name for name, scheme in SCHEMES.items() if scheme.shifted)
 JOINED, THREADS = 4, 256  # columns of a thread of the kernel that joins; threads of a block
 _JOIN = Kernel("matmul::persistent_planes<{PLANE}>")
 
@@ -54,8 +56,8 @@ def _of_corrections(config):
 
 
 def _refuses(problem, target):
-    if problem.precision != "fp16x3":
-        return f"it multiplies float32 as fp16x3, not {problem.precision}"
+    if problem.precision not in SHIFTED:
+        return f"it multiplies float32 as {' or '.join(SHIFTED)}, not {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
     if products(problem)[0].k > LARGEST_SIZE:
@@ -79,6 +81,7 @@ def _launches(problem, config, a, b, c, bias, out):
     ranges = a_ranges, b_ranges, (a_ranges.stride(0), b_ranges.stride(0))
     given = room[1], room[0], c, bias, out, m, n, of_main.n, *following, *ranges
     yield _JOIN.launch({"PLANE": "__half"}, (out.shape[0] * _blocks(problem),), THREADS, given)
+    yield from again(problem, a, b, c, bias, out, a_ranges, b_ranges)
 
 
 def _blocks(problem):
@@ -98,7 +101,7 @@ def work(problem, config, target):
     (of_corrections, of_main), (before, after) = products(problem), _around(problem)
     tiles = persistent.block_tile(_of_corrections(config), 2), persistent.block_tile(config, 2)
     both = (main_kernel(own, tile, target, (True, True)) for own, tile in zip((of_corrections, of_main), tiles))
-    return *before, *both, after
+    return *before, *both, after, *computed_again(problem)
 
 
 DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)

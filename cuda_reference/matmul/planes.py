@@ -8,6 +8,7 @@ from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.operations.matmul.work import of_planes
 
 from ..launch import Kernel, configs_of, in_order
+from .parts.again import again
 from .parts.arguments import arguments
 from .parts.space import tiles
 from .parts.split import TYPES, split
@@ -24,6 +25,7 @@ _THIN = configs_of(_NAMES, (32, 64, 32, 32, 32, 4, 8), (64, 32, 32, 32, 32, 4, 8
 _SPACE = {
     "tf32x3": [_BIG, _MIDDLE, _SMALL],
     "fp16x3": [_BIG, _SMALL],
+    "fp32": [_BIG, _SMALL],
     "bf16x6": [_MIDDLE, _SMALL],
     "bf16x9": [_MIDDLE, _SMALL],
 }
@@ -64,15 +66,16 @@ def _launches(problem, config, a, b, c, bias, out):
     splits, slices = _splits(problem, config)
     blocks = out.shape[0] * tiles(problem, config["BM"], config["BN"])
     scheme = SCHEMES[problem.precision]
-    a, b, c, bias, out, *rest = arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out)
+    given = arguments(problem, a_planes[0], b_planes[0].mT, c, bias, out)
     ranges = a_ranges, b_ranges, tuple(shared)
     yield Kernel(_TEMPLATE, _SPACE[problem.precision] + _THIN).launch(
         {"PLANE": TYPES[scheme.dtype], "DEPTH": scheme.depth, **config},
         (blocks, splits),
         config["BM"] // config["WM"] * (config["BN"] // config["WN"]) * 32,
-        (a, b, c, bias, out, *workspace(splits, blocks, config, out), *rest, *ranges, config["GROUP"], slices * config["BK"]),
+        (*given[:5], *workspace(splits, blocks, config, out), *given[5:], *ranges, config["GROUP"], slices * config["BK"]),
         _shared_bytes(problem.precision, config),
     )
+    yield from again(problem, a, b, c, bias, out, a_ranges, b_ranges)
 
 
 @functools.cache

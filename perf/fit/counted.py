@@ -80,7 +80,7 @@ def _counted(shape, package, runs, target):
         if config is not None:
             design = designs[run.design]
             works = tuple(design.work(problem, config, target))
-            reduced = design.reduced(problem)
+            reduced = design.reduced(problem).as_timed
             key = efficiency.key_of(package, design.key, reduced.precision)
             yield Counted(shape, package, run, key, reduced, config, works, target)
 

@@ -21,7 +21,7 @@ ANY_LAYOUTS, NN, NT, TN = tuple(itertools.product(("row", "col"), repeat=2)), ("
 HIDDEN = (896, 1024, 1152, 1280, 1536, 2048, 2304, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192)  # sizes of models
 WIDER = (1 / 2, 1, 3 / 2, 2, 8 / 3, 7 / 2, 4)  # of a projection, relative to the hidden size
 FEW_GFLOP = 20  # below, packing and splitting operands takes a large part of a product on tensor cores
-AS_FP32 = "fp16x3"  # of the modes that are as accurate as fp32, the one that is fastest at most sizes
+AS_FP32 = "fp32"
 
 
 @dataclass(frozen=True)

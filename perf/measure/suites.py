@@ -54,7 +54,7 @@ RESNET = (
     (512, 7, 512, 3, 1),
 )  # torchvision's ResNet-50, v1.5: (channels, size of the image, output channels, taps, stride)
 
-MODES = ("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
+MODES = ("ieee", "fp32", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9")  # of fp32
 
 
 def in_mode(mode, case):

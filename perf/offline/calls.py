@@ -103,5 +103,5 @@ def unusual_calls(op):
     c, bias = empty(4096, 4096), empty(4096)
     yield prepare(empty(4096, 4096), empty(4096, 4096), alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu")
     a, b, c, bias = (empty(*shape, dtype=torch.float32) for shape in ((4096, 4096), (4096, 4096), (4096, 4096), (4096,)))
-    for precision in ("fp16x3", "tf32x3", "bf16x6"):
+    for precision in ("fp16x3", "fp32", "tf32x3", "bf16x6"):
         yield prepare(a, b, alpha=1.5, beta=0.5, c=c, bias=bias, activation="gelu", precision=precision)

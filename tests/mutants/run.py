@@ -97,6 +97,7 @@ SUITE = (
     "tests/designs/conv2d/test_prefetched_cuda.py",
     "tests/designs/conv2d/test_grouped_cuda.py",
     "tests/designs/conv2d/test_reach.py",
+    "tests/designs/matmul/test_fp32.py",
     "tests/designs/matmul/test_planes.py",
     "tests/designs/matmul/test_wgmma_planes_cuda.py",
     "tests/designs/matmul/test_persistent_planes_cuda.py",

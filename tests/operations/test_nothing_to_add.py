@@ -11,7 +11,19 @@ import pytest
 import torch
 
 from tests import cases
-from tests.harness import DEVICES, Size, available_on, built, designs, long, prepare, random, run_checked, runnable_designs
+from tests.harness import (
+    DEVICES,
+    LIBRARIES,
+    Size,
+    available_on,
+    built,
+    designs,
+    long,
+    prepare,
+    random,
+    run_checked,
+    runnable_designs,
+)
 from tritonkernels.errors import UnsupportedError
 from tritonkernels.target import Target
 
@@ -77,3 +89,16 @@ def test_no_launch_is_empty(library, op, design):
                     launched += 1
                     assert math.prod(launch.grid) > 0, (launch.name, shapes, options, config)
     assert launched or design in NEVER_EMPTY
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("size, gradient", [((2, 4, 5, 0), (2, 6, 7, 2)), ((2, 4, 0, 5), (2, 6, 2, 7))])
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_the_gradient_of_images_without_pixels(library, size, gradient, groups, taps):
+    padding = taps // 2 + 1
+    operands = Size(size), torch.ones(6, 4 // groups, taps, taps), torch.ones(gradient)
+    call = prepare("conv2d_input", *operands, padding=padding, groups=groups)
+    for target in (Target.named("h200"), library.target(call.result.device)):
+        assert library.ranking(call.problem, target)
+    assert library.run(call).shape == size

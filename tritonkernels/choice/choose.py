@@ -84,7 +84,7 @@ def _found(package, designs, problem, target):
     """[(design, config, what the design sustains, factors, whether it was timed)] of all configs, the fast designs first."""
     found, figures = [], efficiency.sustained(target.name)
     for design in designs:
-        reduced = design.reduced(problem)
+        reduced = design.reduced(problem).as_timed
         sustained, layouts = (
             efficiency.of_design(figures, package, design.key, reduced.precision),
             efficiency.layouts_of(reduced),

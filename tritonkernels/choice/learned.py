@@ -89,7 +89,7 @@ def figures(problem, contenders, predicted, rate, among):
     waves = blocks / rate.sms
     logs = numpy.log2([(1 + blocks * flops) / max(1, problem.flops), seconds])
     return {
-        **_of_problem(problem),
+        **_of_problem(problem.as_timed),
         **_of_configs(contenders),
         **dict(zip(COUNTS, numpy.where(_IN_LOGARITHMS, numpy.log2(1 + counts), counts))),
         "computed": logs[0],

@@ -92,8 +92,9 @@ def conv2d(
     padding an int or a pair, at least 0, of zeros on both sides; or "valid" (none), or "same" (stride 1 only: the result has
             the size of the input, the odd row or column of zeros below or to the right)
     groups  divides C and K
-    precision  float32: "ieee" (default), "tf32" (inputs rounded to nearest, 10 bits of mantissa, or more exact), or "torch":
-            what torch.backends.cudnn.conv.fp32_precision says. Each other dtype has one: "fp16", "bf16", "fp64"
+    precision  float32: "ieee" (default), "fp32" (the same: nothing else is as exact), "tf32" (inputs rounded to nearest, 10
+            bits of mantissa, or more exact), or "torch": what torch.backends.cudnn.conv.fp32_precision says. Each other dtype
+            has one: "fp16", "bf16", "fp64"
     out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
     design  one of designs("conv2d"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem

@@ -212,7 +212,7 @@ def refuses(problem, target):
 def configs(problem, target):
     yield from of_dot(problem, target)
     if problem.groups > 1 and problem.precision in ("fp16", "bf16", "tf32") and chunks.copies_pay(problem):
-        yield from (config_with(config, COPIED=True) for config in of_dot(chunks.in_chunks(problem), target))
+        yield from (config_with(config, COPIED=True) for config in of_dot(chunks.of_copies(problem), target))
     yield from cuda_cores.configs(problem, target)
 
 
@@ -230,7 +230,7 @@ def launches(problem, config, input, weight, bias, out):
         yield from copies
         (weight,), copies = in_chunks((weight, are_in_chunks))
         yield from copies
-        problem = chunks.in_chunks(problem)
+        problem = chunks.of_copies(problem)
     tiles, slices = count_tiles(problem, tile), count_slices(problem, tile)
     are_tf32 = tile["PACK"] and merges(input, 2) and merges(weight, 2)
     if are_tf32:
@@ -287,7 +287,7 @@ def work(problem, config, target):
     if "COPIED" in tile:
         copies += copied(problem, (problem.n, problem.c, problem.h * problem.w), groups=problem.groups)
         copies += copied(problem, (problem.k, problem.c // problem.groups, taps))
-        problem = chunks.in_chunks(problem)
+        problem = chunks.of_copies(problem)
     m, n, channels = sizes(problem)
     copies += [copy(problem.n, problem.c, problem.h * problem.w, itemsize)] if packs else []
     if packs or (not problem.channels_last and taps > 1 and channels > 1 and _enough_tiles(problem, tile)):

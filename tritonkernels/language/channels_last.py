@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ..integers import ceil_div
+from ..operations.conv2d.chunks import padded
 from ..operations.conv2d.work import rewritten
 from .overlap import wait_for_earlier_kernels
 from .position_sums import position
@@ -90,12 +91,6 @@ def _copy(images: Images, rows: Rows, program, WIDE: tl.constexpr):
         values = tl.load(places, mask=inside[:, None] & exists[None, :], other=0.0)
     pitch = multiple(rows.pitch, rows.CHUNK)
     tl.store(rows.ptr + pixel[:, None] * pitch + place[None, :], values, mask=inside[:, None] & (place < pitch)[None, :])
-
-
-def padded(channels, itemsize):
-    """Channels in whole chunks."""
-    chunk = 16 // itemsize
-    return ceil_div(channels, chunk) * chunk
 
 
 def are_in_chunks(images):

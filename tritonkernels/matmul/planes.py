@@ -42,6 +42,7 @@ from ..operations.matmul.schemes import SCHEMES
 from ..operations.matmul.work import of_planes
 from ..problem import needs_wide_offsets
 from ..workspace import counters
+from .parts.again import again
 from .parts.arguments import Epilogue, Sizes, epilogue_of, result_arguments, sizes_of
 from .parts.epilogue import store_tile
 from .parts.fp32_planes import Planes, Ranges, shift_of, shifted, split
@@ -135,7 +136,7 @@ def refused(acc, a_counted, b_counted):
 TILES = ((128, 128, 8), (128, 64, 8), (64, 64, 8), (32, 64, 4), (16, 64, 4))
 # (architecture, precision) -> the tile that spills there, although its accumulators fit
 SPILLS = {(90, "bf16x9"): (128, 128, 8), (100, "tf32x3"): (128, 64, 8)}
-SPILLS_WIDE = {(100, "fp16x3"): (128, 128, 8)}  # with offsets of 64 bits
+SPILLS_WIDE = {(100, "fp16x3"): (128, 128, 8), (100, "fp32"): (128, 128, 8)}  # with offsets of 64 bits
 
 
 def slices(tile, problem, target):
@@ -178,7 +179,7 @@ def launches(problem, config, a, b, c, bias, out):
     yield from (*split_a, *split_b)
     scheme, split_k = SCHEMES[problem.precision], config.kwargs["SPLIT_K"]
     wide = needs_wide_offsets(a_planes, b_planes, c, bias, out)
-    constants = problem.precision[:4], scheme.planes, scheme.depth, scheme.step, wide
+    constants = scheme.unit, scheme.planes, scheme.depth, scheme.step, wide
     tiles, k = count_tiles(problem, config.kwargs, out.shape[0]), a_planes.shape[-1]
     yield TritonLaunch(
         _planes_kernel,
@@ -195,13 +196,15 @@ def launches(problem, config, a, b, c, bias, out):
         Splits.of(tiles, k, config, torch.float32, out.device) if split_k > 1 else None,
         counters(tiles, out) if split_k > 1 else None,
     )
+    if scheme.again:
+        yield again(problem, a, b, c, bias, out, a_ranges, b_ranges)
 
 
 def refuses(problem, target):
     if problem.precision not in SCHEMES:
         return f"it multiplies float32 as {', '.join(SCHEMES)}, not {problem.precision}"
     if target.vendor == "amd":
-        return lacks_products(problem.precision[:4], target)
+        return lacks_products(SCHEMES[problem.precision].unit, target)
     return target.lacks("fp16, bf16 and tf32 into fp32 by one instruction", 80)
 
 

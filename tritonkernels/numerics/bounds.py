@@ -1,13 +1,15 @@
 """Error bounds of results. docs/numerics.md derives every formula here."""
 
 import dataclasses
+import functools
+import itertools
 import math
 from dataclasses import dataclass
 
 import torch
 
 from ..cook_toom import TINY
-from .modes import ACTIVATIONS, REFUSED, SLICE, STORES, mode_of
+from .modes import ACTIVATIONS, MODES, REFUSED, SLICE, STORES, mode_of
 from .references import magnitude, magnitude_of_inputs
 
 
@@ -40,7 +42,7 @@ def error_bound(problem, terms=None, stepwise=False):
         return Bound(0.0, 0.0, 0.0)
     scalings = 2 if getattr(problem, "scales", None) else 0
     roundings = terms + 4 + scalings
-    relative = _summation(terms + scalings, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
+    relative = _of_sum(terms + scalings, mode)
     instructions = min(terms, math.ceil(problem.terms / mode.depth))
     relative += min(terms + 4 + instructions, mode.coarse_terms) * mode.coarse
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
@@ -51,6 +53,17 @@ def error_bound(problem, terms=None, stepwise=False):
         evaluation = 2.0**-48 if mode.sums == torch.float64 else 2.0**-20
         relative, underflow = slope * relative + evaluation, slope * underflow
     return Bound(relative, store, underflow + subnormal)
+
+
+@functools.cache
+def as_exact_from(name, other):
+    """The least number of products, from which on this mode's bound is at most the other's."""
+    return next(n for n in itertools.count(1) if _of_sum(n, MODES[name]) <= _of_sum(n, MODES[other]))
+
+
+def _of_sum(n, mode):
+    """The error of a sum of n products and of the four roundings after it, relative to S, those of its inputs among it."""
+    return _summation(n, mode) + 2 * mode.inputs + mode.inputs**2 + mode.dropped
 
 
 def _summation(n, mode):

@@ -2,6 +2,7 @@
 
 import torch
 
+from tritonkernels.operations.conv2d.chunks import padded
 from tritonkernels.operations.conv2d.work import rewritten
 
 from ...launch import CudaLaunch, Source, ceil_div
@@ -11,12 +12,6 @@ COLUMNS = 32, 64  # of a patch, if a pixel has more than a chunk
 PLANE = 32  # pixels: of smaller planes, as filters are, most lanes would read nothing
 _KERNELS = tuple(f"conv2d_weight::channels_last<uint{bits}_t>" for bits in (16, 32))
 _NO_COPY = None, None, (0,) * 14
-
-
-def padded(channels, itemsize):
-    """A group's channels in whole chunks."""
-    chunk = 16 // itemsize
-    return ceil_div(channels, chunk) * chunk
 
 
 def in_chunks(*operands, groups=1):

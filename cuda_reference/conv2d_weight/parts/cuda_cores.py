@@ -3,13 +3,14 @@
 import torch
 
 from tritonkernels.analysis.occupancy import occupancy
+from tritonkernels.operations.conv2d.chunks import padded
 from tritonkernels.operations.conv2d_weight.pieces import cut
 from tritonkernels.operations.conv2d_weight.work import of_pieces
 from tritonkernels.operations.gemm.split_counts import one_by_one
 
 from ...conv2d.parts.taps import are_in_chunks
 from ...launch import CudaLaunch, Source, ceil_div, configs_of
-from .channels_last import copied, in_chunks, padded
+from .channels_last import copied, in_chunks
 from .operands import arguments, moves
 from .pieces import workspace
 

@@ -1,5 +1,6 @@
 """The configs, launches and work of tensor_cores.cuh: implicit_gemm where the precision is one of the tensor cores'."""
 
+from tritonkernels.operations.conv2d.chunks import padded
 from tritonkernels.operations.conv2d.work import of_product
 from tritonkernels.operations.conv2d_weight.space import in_waves
 
@@ -7,7 +8,7 @@ from ...conv2d.parts.operands import TYPES
 from ...conv2d.parts.splits import ADD, added, launches_of_splits
 from ...conv2d.parts.taps import are_in_chunks
 from ...launch import Source, ceil_div, configs_of
-from .channels_last import copied, in_chunks, padded
+from .channels_last import copied, in_chunks
 from .operands import arguments, moves
 
 # BL is the positions of a slice, in bytes of an element's: 64 of 16 bits, 32 of tf32. WM is 16 for WGMMA, as in conv2d.

@@ -83,14 +83,17 @@ __device__ __forceinline__ float shifted(float x, int n) {
 // The exponent that brings a number to [2^14, 2^15), given its bits; that of 2^-126 for what is below.
 __device__ __forceinline__ int shift_of(int largest) { return 141 - max(largest >> 23, 1); }
 
-constexpr float COUNTED = 0x1p-18f;  // elements of fp16x3 below this, shifted, are what a row may lose (docs/numerics.md)
+// In elements, from the ranges of one matrix of the batch to those of the next.
+struct RangeStrides {
+    int64_t a, b;
+};
 
-// How many counted elements of another row it takes to refuse a product, given the bits of a row's extremes; 0 if it may have its
-// own. A row of zeros refuses nothing: its products are 0.
-__device__ __forceinline__ int needed_to_refuse(int largest, int smallest) {
+// How many counted elements of another row, which are below `small`, it takes to refuse a product, given the bits of a row's
+// extremes; 0 if it may have its own. A row of zeros refuses nothing: its products are 0.
+__device__ __forceinline__ int needed_to_refuse(int largest, int smallest, float small) {
     const float most = __int_as_float(largest), least = __int_as_float(smallest);
     if (largest == 0) return 1 << 30;
-    return shifted(least, shift_of(largest)) >= COUNTED ? int(fminf(least / most * 0x1p37f, 0x1p30f)) : 0;
+    return shifted(least, shift_of(largest)) >= small ? int(fminf(least / most * 0x1p37f, 0x1p30f)) : 0;
 }
 
 // A sum of products of a row shifted by `a_shift` and a column by `b_shift`, shifted back; NaN where too much may be lost, of

@@ -39,11 +39,13 @@ __global__ void __launch_bounds__(PATCH_THREADS) extremes(const Float* __restric
     }
 }
 
+// Elements below `small`, shifted, are what a row may lose; each is counted as `weight` (schemes.Scheme, docs/numerics.md).
 // Planes are `plane_stride` from each other, which may be negative, and their rows, padded to padded_k, `row_stride`.
 template <class Plane>
 __global__ void __launch_bounds__(PATCH_THREADS) split(const float* __restrict__ x, int* __restrict__ ranges,
                                                        Plane* __restrict__ planes, int R, int K, int padded_k,
-                                                       OperandStrides stride, int64_t plane_stride, int64_t row_stride) {
+                                                       OperandStrides stride, int64_t plane_stride, int64_t row_stride,
+                                                       float small, int weight) {
     wait_for_earlier_kernels();
     using Of = Planes<Plane>;
     constexpr int RUN = 4;
@@ -62,14 +64,14 @@ __global__ void __launch_bounds__(PATCH_THREADS) split(const float* __restrict__
         for (int j = 0; j < RUN; ++j) {
             const float whole = tile[s][k + j];
             const float rest = shifted(whole, shift);
-            counted += fabsf(rest) < COUNTED && whole != 0;
+            counted += fabsf(rest) < small && whole != 0 ? weight : 0;
             Plane parts[Of::COUNT];
             split_number(parts, whole, rest);
 #pragma unroll
             for (int plane = 0; plane < Of::COUNT; ++plane) runs[plane][j] = parts[plane];
         }
         if (Of::SHIFTED && row < R) {
-            if (patch.first_k + k == 0) counted -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff);
+            if (patch.first_k + k == 0) counted -= needed_to_refuse(largest, ranges[R + row] ^ 0x7fffffff, small);
             if (counted != 0) atomicAdd(ranges + 2 * R + row, counted);
         }
 #pragma unroll

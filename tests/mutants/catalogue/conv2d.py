@@ -214,6 +214,17 @@ MUTANTS = [
         ("ties go the other way", "version(compiler) < (3, 7)", "version(compiler) >= (3, 7)"),
     ),
     *of(
+        "tritonkernels/operations/conv2d/work.py",
+        "test_nothing_to_add",
+        ("no columns of a strip", "max(1, min(problem.q, count))", "min(problem.q, count)"),
+        ("no rows of a strip", "max(1, min(lines, -(-problem.p // run)))", "min(lines, -(-problem.p // run))"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/as_matmul.py",
+        "test_nothing_to_add",
+        ("images without pixels", "not problem.p * problem.q", "False"),
+    ),
+    *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
         "reductions",
         ("overlaps forgotten", 'that overlap": overlap(problem)', 'that overlap": False'),

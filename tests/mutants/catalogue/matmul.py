@@ -118,6 +118,32 @@ MUTANTS = [
         ("all results quick", "problem.out_dtype.itemsize == 2", "problem.dtype.itemsize == 2"),
     ),
     *of(
+        "tritonkernels/matmul/parts/again.py",
+        "test_fp32 and tritonkernels",
+        ("counts of the columns forgotten", "_most_counted(b_ranges, batch, cols, sizes.N)", "0"),
+        ("counts of the rows forgotten", "_most_counted(a_ranges, batch, rows, sizes.M)", "0"),
+        ("ranges of the first matrix", "ranges.ptr + batch * ranges.batch", "ranges.ptr"),
+        ("tiles of one matrix", "out.shape[0] * ceil_div", "ceil_div"),
+    ),
+    *of(
+        "tritonkernels/matmul/parts/fp32_planes.py",
+        "test_fp32 and tritonkernels",
+        ("each counted once", ".to(tl.int32) * WEIGHT", ".to(tl.int32)"),
+        ("only the smallest counted", "tl.abs(rest) < SMALL)", "tl.abs(rest) < 2.0**-18)"),
+    ),
+    *of(
+        "tritonkernels/operations/matmul/prepare.py",
+        "test_fp32",
+        ("planes of few products", "holds(k >= FEWEST) and ", ""),
+        ("counts beyond 32 bits", "holds(k <= MOST) and ", ""),
+        ("C that is overwritten", " and (c is None or address(c) != address(out))", ""),
+    ),
+    *of(
+        "tritonkernels/problem.py",
+        "test_fp32",
+        ("chosen without records", 'return _in_fp16x3(self) if self.precision == "fp32" else self', "return self"),
+    ),
+    *of(
         "tritonkernels/matmul/planes.py",
         "planes and not cuda_reference",
         ("corrections forgotten", "main + corrections * (1 / how.STEP)", "main"),

@@ -4,6 +4,32 @@ from tests.mutants.mutant import of
 
 MUTANTS = [
     *of(
+        "cuda_reference/matmul/parts/again.cuh",
+        "test_fp32 and cuda_reference",
+        ("counts of the columns forgotten", "b_ranges[tile.matrix * ranges.b + 2 * int64_t(N) + at] > 0", "false"),
+        ("counts of the rows forgotten", "a_ranges[tile.matrix * ranges.a + 2 * int64_t(M) + at] > 0", "false"),
+        ("ranges of the first matrix", "tile.matrix * ranges.a + 2", "2"),
+        ("the first row's counts", "2 * int64_t(M) + at]", "2 * int64_t(M)]"),
+        ("results of the first matrix looked at", "stride, tile.matrix);", "stride, 0);"),
+        ("operands of the first matrix", "a += tile.matrix * stride.a.batch;", "a += 0;"),
+        ("every result written", "if (refused >> i & 1) ", ""),
+        ("results beyond the last row", "if (m < M && n < N && isnan", "if (isnan"),
+        ("the last slice as a whole", "m < M && k < K ?", "m < M ?"),
+        ("rows of the first tile", "a[m * stride.a.row", "a[side * stride.a.row"),
+        ("slices overwritten", "}\n        __syncthreads();\n#pragma unroll", "}\n#pragma unroll"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/again.py",
+        "test_fp32 and cuda_reference",
+        ("tiles of one matrix", "blocks = out.shape[0] * tiles", "blocks = tiles"),
+    ),
+    *of(
+        "cuda_reference/matmul/parts/split.cuh",
+        "test_fp32 and cuda_reference",
+        ("each counted once", "whole != 0 ? weight : 0;", "whole != 0 ? 1 : 0;"),
+        ("only the smallest counted", "counted += fabsf(rest) < small", "counted += fabsf(rest) < 0x1p-18f"),
+    ),
+    *of(
         "cuda_reference/matmul/parts/plane_products.cuh",
         "cuda_reference and planes and (test_matmul or every_config or special or planes_hold or infinities)",
         ("corrections forgotten", "sum += corrections[i / 4 / NS]", "sum += 0 * corrections[i / 4 / NS]"),

@@ -19,7 +19,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...integers import ceil_div
-from ...language.channels_last import are_in_chunks, copied, in_chunks, padded
+from ...language.channels_last import are_in_chunks, copied, in_chunks
 from ...language.convolution import Geometry, operands
 from ...language.gluon_tile import CHUNK, Stages, accumulators, is_below, loads, needs_a_gpu, sum_of_slices, wide
 from ...language.last_to_arrive import last_to_arrive, sum_in_order
@@ -28,6 +28,7 @@ from ...language.renamed import copy_async
 from ...language.structs import Filters, Images, Vector
 from ...language.tiles import grouped_tile
 from ...launch import TritonLaunch
+from ...operations.conv2d.chunks import padded
 from ...operations.conv2d.work import of_product
 from ...problem import LARGEST_TILE
 from ...workspace import counters, partial_sums

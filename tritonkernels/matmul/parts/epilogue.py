@@ -20,7 +20,7 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
     result *= acc
     if c is not None:
         c_rows = c.ptr + batch * multiple(c.batch, sizes.OF_C[0]) + rows[:, None] * multiple(c.row, sizes.OF_C[1])
-        c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.OF_C[2]), mask=_inside(rows, cols, sizes), other=0)
+        c_tile = tl.load(c_rows + cols[None, :] * multiple(c.col, sizes.OF_C[2]), mask=inside(rows, cols, sizes), other=0)
     if c_tile is not None:
         result += factor(epilogue.beta, acc.dtype) * widened(c_tile, acc.dtype)
     if bias is not None:
@@ -34,11 +34,17 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
 def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue):
     """Finish a tile and write the part of it that lies inside."""
     result = finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
-    out_rows = out.ptr + batch * multiple(out.batch, sizes.OF_OUT[0]) + rows[:, None] * multiple(out.row, sizes.OF_OUT[1])
-    out_ptrs = out_rows + cols[None, :] * multiple(out.col, sizes.OF_OUT[2])
-    tl.store(out_ptrs, rounded(result, out.ptr.dtype.element_ty), mask=_inside(rows, cols, sizes))
+    mask = inside(rows, cols, sizes)
+    tl.store(places(out, batch, rows, cols, sizes), rounded(result, out.ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def _inside(rows, cols, sizes):
+def places(out, batch, rows, cols, sizes):
+    """Pointers to a tile's results."""
+    out_rows = out.ptr + batch * multiple(out.batch, sizes.OF_OUT[0]) + rows[:, None] * multiple(out.row, sizes.OF_OUT[1])
+    return out_rows + cols[None, :] * multiple(out.col, sizes.OF_OUT[2])
+
+
+@triton.jit
+def inside(rows, cols, sizes):
     return (rows < multiple(sizes.M, sizes.OF_SIZES[0]))[:, None] & (cols < multiple(sizes.N, sizes.OF_SIZES[1]))[None, :]

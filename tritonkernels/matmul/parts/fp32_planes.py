@@ -11,7 +11,7 @@ to nearest, so that two planes of 11 bits and their signs hold x to 2^-23 of it,
 
 Infinities and NaN are in the high plane, with 0 below them. The high plane of a number that is not 0 is not 0 either (it is
 raised to the plane's smallest number, and the low plane makes up for it), so that infinity times it is infinity and not NaN.
-fp16x3 counts the small elements of a row, which may lose bits.
+fp16x3 and fp32 count the small elements of a row, which may lose bits.
 
 It reads 4 bytes of each element and writes 4 (tf32: 8, bf16: 6), K contiguous and padded with zeros. At 4.3 TB/s (H200) that is
 0.25 ms for both operands at 8192^2, where the product takes about 5 ms. The shifts of fp16x3 read the matrix a second time.
@@ -54,7 +54,6 @@ class Ranges(NamedTuple):
         return None if ranges is None else cls(ranges, ranges.stride(0))
 
 
-COUNTED = tl.constexpr(2.0**-18)  # elements of fp16x3 below this, shifted, are what a row may lose (docs/numerics.md)
 CONFIG = triton.Config({"BLOCK_R": 64, "BLOCK_K": 64}, num_warps=8, num_stages=1)
 
 
@@ -82,7 +81,7 @@ def shift_of(largest):
 
 
 @triton.jit
-def needed_to_refuse(largest, smallest):
+def needed_to_refuse(largest, smallest, SMALL: tl.constexpr):
     """How many counted elements of another row it takes to refuse a product, given the bits of a row's extremes.
 
     0 if it may have its own. A row of zeros refuses nothing: its products are 0.
@@ -90,7 +89,7 @@ def needed_to_refuse(largest, smallest):
     most = largest.to(tl.float32, bitcast=True)
     least = smallest.to(tl.float32, bitcast=True)
     ratio = tl.where(largest > 0, least / most, 1)
-    has_none = (shifted(least, shift_of(largest)) >= COUNTED) | (largest == 0)
+    has_none = (shifted(least, shift_of(largest)) >= SMALL) | (largest == 0)
     return tl.where(has_none, tl.minimum(ratio * 2.0**37, 2.0**30), 0).to(tl.int32)
 
 
@@ -127,7 +126,8 @@ def _split_kernel(
     ranges: Ranges,  # of which it makes the third line; None where no rows are shifted
     planes: Planes,
     R, K, padded_k, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
-    PLANES: tl.constexpr, STEP: tl.constexpr, SMALLEST: tl.constexpr, LIMIT: tl.constexpr, WIDE: tl.constexpr,
+    PLANES: tl.constexpr, STEP: tl.constexpr, SMALLEST: tl.constexpr, LIMIT: tl.constexpr, SMALL: tl.constexpr,
+    WEIGHT: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     wait_for_earlier_kernels()
     batch, rows, ks = _corner_of_patch(padded_k, R, BLOCK_R, BLOCK_K, WIDE)
@@ -140,9 +140,9 @@ def _split_kernel(
         largest = tl.load(ranges_ptrs, mask=rows < R, other=0)
         smallest = tl.load(ranges_ptrs + R, mask=rows < R, other=0) ^ 0x7FFFFFFF
         rest = shifted(whole, shift_of(largest)[:, None])
-        counted = tl.sum(((tl.abs(rest) < COUNTED) & (whole != 0)).to(tl.int32), axis=1)
+        counted = tl.sum(((tl.abs(rest) < SMALL) & (whole != 0)).to(tl.int32) * WEIGHT, axis=1)
         if tl.program_id(0) % tl.cdiv(padded_k, BLOCK_K) == 0:
-            counted -= needed_to_refuse(largest, smallest)
+            counted -= needed_to_refuse(largest, smallest, SMALL)
         tl.atomic_add(ranges_ptrs + R + R, counted, mask=(rows < R) & (counted != 0))
     finite = tl.abs(whole) < float("inf")
     planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * padded_k + ks[None, :]
@@ -198,6 +198,7 @@ def split(matrix, precision):
         grid = (lines * ceil_div(k, CONFIG.kwargs["BLOCK_K"]),)
         launches.append(TritonLaunch(_extremes_kernel, grid, CONFIG, *operands, r, k, WIDE=wide))
     constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
+    constants |= {"SMALL": scheme.small, "WEIGHT": scheme.weight}
     arguments = *operands, Planes.of(planes), r, k, padded_k
     grid = (lines * ceil_div(padded_k, CONFIG.kwargs["BLOCK_K"]),)
     launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))

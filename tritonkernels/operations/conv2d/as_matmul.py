@@ -38,6 +38,7 @@ def refuses(problem):
         f"patches of {problem.r} x {problem.s} that overlap": overlap(problem),
         "padding": not is_unpadded(problem),
         "groups": problem.groups != 1,
+        "no outputs of an image": not problem.p * problem.q,  # as a gradient of images without pixels
         f"{pixels} pixels": pixels > LARGEST_SIZE,
         f"{columns} inputs a patch": columns > LARGEST_SIZE,
     }

@@ -1,4 +1,4 @@
-"""Copies in which each group's channels are in whole chunks of 16 bytes, for implicit_gemm of both packages: pure functions."""
+"""Copies in which each group's channels are in whole chunks of 16 bytes, of both packages: pure functions."""
 
 import dataclasses
 
@@ -7,7 +7,13 @@ from ...integers import ceil_div
 CHUNK = 16  # bytes
 
 
-def in_chunks(problem):
+def padded(channels, itemsize):
+    """A group's channels in whole chunks."""
+    chunk = CHUNK // itemsize
+    return ceil_div(channels, chunk) * chunk
+
+
+def of_copies(problem):
     """The problem of copies of input and filters in channels_last, with zeros behind each group's channels."""
     return dataclasses.replace(problem, c=problem.groups * _padded(problem), channels_last=True)
 
@@ -21,5 +27,4 @@ def copies_pay(problem):
 
 
 def _padded(problem):
-    chunk = CHUNK // problem.dtype.itemsize
-    return ceil_div(problem.c // problem.groups, chunk) * chunk
+    return padded(problem.c // problem.groups, problem.dtype.itemsize)

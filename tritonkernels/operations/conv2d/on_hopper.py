@@ -8,7 +8,7 @@ def refuses_on_hopper(problem, target, along):
     if problem.precision not in ("fp16", "bf16", "tf32"):
         return f"its wgmmas are of fp16, bf16 or tf32, not {problem.precision}"
     if along and problem.groups > 1:
-        return f"it adds up boxes of one group's channels, and there are {problem.groups} groups"
+        return f"a box has channels of one group only, and there are {problem.groups} groups"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
     if not problem.terms * problem.outputs:

@@ -4,7 +4,7 @@ from ... import switches, validate
 from ...numerics import MODES
 from ...problem import FLOAT_PRECISION
 
-FP32_PRECISIONS = ("ieee", "tf32", "torch")  # of float32, the default first; every other type has one
+FP32_PRECISIONS = ("ieee", "fp32", "tf32", "torch")  # of float32, the default first; every other type has one
 
 
 def resolved(precision, dtype):
@@ -13,4 +13,4 @@ def resolved(precision, dtype):
     precision = validate.choice("precision", precision, FP32_PRECISIONS if default == "ieee" else (default,), MODES)
     if precision == "torch":
         return switches.of_convolutions()
-    return precision
+    return "ieee" if precision == "fp32" else precision  # nothing else here is as exact

@@ -28,9 +28,9 @@ def touched(problem, rows, cols, channels, of):
 
 def strip(problem, run, count):
     """(rows, columns, how many such pieces) of `count` runs of `run` outputs below each other, side by side along rows."""
-    cols = min(problem.q, count)
+    cols = max(1, min(problem.q, count))
     lines = -(-count // cols)
-    tall = min(lines, -(-problem.p // run))
+    tall = max(1, min(lines, -(-problem.p // run)))
     return run * tall, cols, -(-lines // tall)
 
 

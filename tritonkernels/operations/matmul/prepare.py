@@ -9,7 +9,8 @@ from ...batches import uniform_batches
 from ...errors import ArgumentError, DtypeError
 from ...numerics import ACTIVATIONS, MODES
 from ...operation import Call
-from ...problem import PACKED, MatmulProblem, holds, is_aligned, layout_of, needs_wide_offsets
+from ...problem import PACKED, MatmulProblem, address, holds, is_aligned, layout_of, needs_wide_offsets
+from .schemes import FEWEST, MOST
 
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)  # which tensor cores multiply with each other, too
 OF_FP8 = (("fp8",), (torch.float16, torch.bfloat16, torch.float32))
@@ -17,7 +18,7 @@ OF_FP8 = (("fp8",), (torch.float16, torch.bfloat16, torch.float32))
 ACCEPTS = {
     torch.float16: (("fp16",), (torch.float16, torch.float32)),
     torch.bfloat16: (("bf16",), (torch.bfloat16, torch.float32)),
-    torch.float32: (("ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9", "torch"), (torch.float32,)),
+    torch.float32: (("ieee", "tf32", "fp32", "tf32x3", "fp16x3", "bf16x6", "bf16x9", "torch"), (torch.float32,)),
     torch.float64: (("fp64",), (torch.float64,)),
     torch.int8: (("int8",), (torch.int32,)),
     torch.uint8: (("uint8", "int4", "uint4", "b1_xor", "b1_and"), (torch.int32,)),
@@ -90,7 +91,10 @@ def prepare(
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
         a, b, scale_a, scale_b = a[..., :0], b[..., :0], None, None
     inputs = {"a": a, "b": b, "c": c, "bias": bias, "scale_a": scale_a, "scale_b": scale_b}
+    overwritten = None if out is None else c  # or disjoint from it, as is checked next
     out = validate.result(out, shape, out_dtype, a.device, addend="c", **inputs)
+    if precision == "fp32" and not _suits_planes(k, overwritten, out):
+        precision = "ieee"
 
     def as_matrix(t):
         """c and out as matrices, with the row or column that a vector operand lacks."""
@@ -125,6 +129,11 @@ def prepare(
     )
     present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, scale_a, scale_b) if t is not None]
     return Call(problem, tuple(_part(uniform, c, bias, scale_a, scale_b) for uniform in uniform_batches(*present)), out)
+
+
+def _suits_planes(k, c, out):
+    """Whether planes are as exact as IEEE arithmetic, and C is still there if a result is computed again."""
+    return holds(k >= FEWEST) and holds(k <= MOST) and (c is None or address(c) != address(out))
 
 
 def _part(uniform, c, bias, scale_a, scale_b):

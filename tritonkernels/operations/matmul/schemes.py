@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from ...numerics import as_exact_from
 from ...watch import fresh
 
+AGAIN = 64  # rows and columns of the tiles that are looked through for what is computed again
 MULTIPLE = 64  # of elements of K: a whole slice of every tile, and a multiple of the 16 bytes of a load
 
 
@@ -14,7 +16,9 @@ MULTIPLE = 64  # of elements of K: a whole slice of every tile, and a multiple o
 class Scheme:
     """The planes of a mode: `step` is what each lower one is multiplied by; `smallest` and `limit` are the type's own.
 
-    Products of planes i of A and j of B are taken where i + j <= depth.
+    Products of planes i of A and j of B are taken where i + j <= depth. Of `shifted` rows the elements below `small`, where the
+    largest are in [2^14, 2^15), may lose bits: a row's are counted, each as `weight`. `again`: what they may cost too much is
+    computed once more in IEEE arithmetic, where other modes refuse it.
     """
 
     dtype: torch.dtype
@@ -24,15 +28,27 @@ class Scheme:
     limit: float
     step: float = 1.0
     shifted: bool = False
+    small: float = 2.0**-18
+    weight: int = 1
+    again: bool = False
+
+    @property
+    def unit(self):
+        """The precision of the tensor cores that multiply the planes."""
+        return {torch.float32: "tf32", torch.float16: "fp16", torch.bfloat16: "bf16"}[self.dtype]
 
 
+_FP16X3 = Scheme(torch.float16, 2, 1, smallest=2.0**-24, limit=65504.0, step=2.0**11, shifted=True)
 _BF16 = {"smallest": 2.0**-133, "limit": (2 - 2.0**-7) * 2.0**127}
 SCHEMES = {
     "tf32x3": Scheme(torch.float32, 2, 1, smallest=2.0**-136, limit=(2 - 2.0**-10) * 2.0**127),
-    "fp16x3": Scheme(torch.float16, 2, 1, smallest=2.0**-24, limit=65504.0, step=2.0**11, shifted=True),
+    "fp16x3": _FP16X3,
+    "fp32": replace(_FP16X3, small=2.0**-11, weight=64, again=True),
     "bf16x6": Scheme(torch.bfloat16, 3, 2, **_BF16),
     "bf16x9": Scheme(torch.bfloat16, 3, 4, **_BF16),
 }
+# Of fewer products the bound of fp32's planes is not below that of ieee; of more their counts do not fit 32 bits.
+FEWEST, MOST = as_exact_from("fp32", "ieee"), 2**24
 NO_FINER_THAN_IEEE = ("ieee", "tf32", *SCHEMES)  # precisions whose promises IEEE arithmetic keeps, too
 
 

@@ -2,10 +2,10 @@
 
 import functools
 
-from ...choice.work import KNOWN_PROBLEMS, addition, copy, kept, lines_of, product
+from ...choice.work import KNOWN_PROBLEMS, Work, addition, copy, kept, lines_of, product
 from ...problem import PACKED
 from ..gemm.split_counts import at_once, one_by_one
-from .schemes import SCHEMES
+from .schemes import AGAIN, SCHEMES
 
 
 @functools.lru_cache(KNOWN_PROBLEMS)
@@ -91,6 +91,15 @@ def _adding(kernel, tile, in_groups):
     return kernel.and_also(parts, trips)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
+def computed_again(problem):
+    """The kernel that looks for results that planes refused, as a rule in vain: it reads how many elements may be lost."""
+    if not SCHEMES[problem.precision].again:
+        return ()
+    tiles = problem.batch * -(-problem.m // AGAIN) * -(-problem.n // AGAIN)
+    return (Work(tiles, 128, 0.0, "ieee", 8.0 * AGAIN, 4.0 * problem.batch * (problem.m + problem.n), 1),)
+
+
 def of_planes(tile, in_groups):
     """The work with fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range. Sums
     of several splits of K are added up as `_adding` says."""
@@ -106,6 +115,7 @@ def of_planes(tile, in_groups):
         ]
         t, itemsize = tile_of(config), scheme.planes * scheme.dtype.itemsize
         kernel = product(problem, t, target, itemsize=itemsize, batch=problem.batch)
-        return *planes, _adding(kernel, t, in_groups) if t.get("splits", 1) > 1 else kernel
+        kernel = _adding(kernel, t, in_groups) if t.get("splits", 1) > 1 else kernel
+        return *planes, kernel, *computed_again(problem)
 
     return work
