@@ -72,10 +72,24 @@ def test_every_type_and_precision_is_a_kind():
     assert named("gemv") == {(dtype, None) for dtype in (*VECTORS, torch.int8)}
     assert named("conv2d_bias") == {(dtype, None) for dtype in DTYPES}
     for op in ("conv2d", "conv2d_input", "conv2d_weight"):
-        assert named(op) == {(dtype, None) for dtype in DTYPES} | {(torch.float32, p) for p in FP32_PRECISIONS[1:-1]}
+        wanted = {*FP32_PRECISIONS[1:]} - {"torch", "fp32"}  # which are others by another name
+        assert named(op) == {(dtype, None) for dtype in DTYPES} | {(torch.float32, p) for p in wanted}
     for dtype, (precisions, _) in ACCEPTS.items():
-        wanted = {None, *precisions[1:]} - {"torch"}
+        wanted = {None, *precisions[1:]} - {"torch", "fp32"}
         assert wanted == {precision for kind, precision in named("matmul") if kind == dtype}
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_planes_compute_again_what_they_refuse(library):
+    """fp32 is no kind: of short sums it is ieee."""
+    for name in {"planes", "persistent_planes"} & {*names(library, "matmul")}:
+        made = [call for call in calls(library, "matmul", name, H200) if call.problem == "computed again"]
+        assert {call.kind for call in made} == {"float32 fp16x3"} and {call.out for call in made} == {True, False}
+        for call in made:
+            args, kwargs = call.make()
+            assert prepare("matmul", *args, **kwargs).problem.precision == "fp32"
+            counted = (args[0] != 0) & (args[0].abs() < 2.0**-26 * args[0].abs().amax(1, keepdim=True))
+            assert counted.any(1).all() and (args[0] @ args[1]).abs().min() < 2.0**-40
 
 
 def test_ragged_results_end_between_vectors():

@@ -88,7 +88,7 @@ def test_corrections_count(device):
 def test_what_it_refuses():
     a = torch.empty(40, 40, device="meta")
     for target, options, why in (
-        ("h200", {"precision": "bf16x6"}, "it multiplies float32 as fp16x3, not bf16x6"),
+        ("h200", {"precision": "bf16x6"}, "it multiplies float32 as fp16x3 or fp32, not bf16x6"),
         ("a100", X3, "it needs wgmma, which only sm_90 has"),
         ("b200", X3, "it needs wgmma, which only sm_90 has"),
     ):

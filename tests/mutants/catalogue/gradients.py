@@ -241,7 +241,7 @@ MUTANTS = [
         "tritonkernels/conv2d/implicit_gemm.py",
         "test_groups_copied_in_chunks",
         ("filters that are not copied", "(weight,), copies =", "_, copies ="),
-        ("the problem's own channels", "        problem = chunks.in_chunks(problem)\n    tiles, slices", "    tiles, slices"),
+        ("the problem's own channels", "        problem = chunks.of_copies(problem)\n    tiles, slices", "    tiles, slices"),
     ),
     *of(
         "tritonkernels/language/channels_last.py",

@@ -4,7 +4,7 @@ from ... import switches, validate
 from ...numerics import MODES
 from ...problem import FLOAT_PRECISION
 
-FP32_PRECISIONS = ("ieee", "fp32", "tf32", "torch")  # of float32, the default first; every other type has one
+FP32_PRECISIONS = ("ieee", "tf32", "fp32", "torch")  # of float32, the default first; every other type has one
 
 
 def resolved(precision, dtype):
