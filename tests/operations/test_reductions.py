@@ -30,7 +30,7 @@ from tritonkernels.choice import learned
 from tritonkernels.design import as_dict
 from tritonkernels.errors import UnknownDesignError, UnsupportedError
 from tritonkernels.numerics import error_bound
-from tritonkernels.operations.matmul.schemes import SCHEMES
+from tritonkernels.operations.matmul.schemes import FEWEST, SCHEMES
 from tritonkernels.target import Target
 
 TRITON, CUDA = tritonkernels.launch.LIBRARY, cuda_reference.launch.LIBRARY
@@ -220,7 +220,7 @@ def test_what_is_no_gemv_and_no_gemm(library, to, what):
 def test_modes_in_ieee_arithmetic(library, design, precision, device):
     """The bits of "ieee" with its config, within its bound. So 1e30 with 1e-30, which fp16x3 refuses elsewhere, is right."""
     available_on(library, device)
-    a, b = product(1, 37, k=70, device=device)
+    a, b = product(1, 37, k=FEWEST, device=device)  # of fewer products fp32 is another name of ieee
     a[0, :2], b[:2] = torch.tensor([1e30, 1e-30]), torch.tensor([[1e-30], [1e30]])
     config = as_dict(library.choose(prepare("matmul", a, b).problem, library.target(a.device), design)[1])
     result, _ = run_checked(library, "matmul", design, a, b, precision=precision, config=config)

@@ -161,15 +161,16 @@ def matmul(
     a       (K,), (M, K) or (..., M, K): float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, int8 or uint8, any
             strides
     b       (K,), (K, N) or (..., K, N), of the same dtype; either fp8 with either
-    precision  float32: "ieee" (default; CUDA cores), "fp32" (within the bound of ieee on every element, by CUDA cores or, where
-            K is at least 209, planes of fp16 on tensor cores, whichever is predicted to be faster), "tf32" (inputs rounded to
-            nearest, 10 bits of mantissa, on tensor cores), the split modes "tf32x3", "fp16x3", "bf16x6", "bf16x9" (at the
-            accuracy of ieee, on tensor cores), or "torch": what torch.backends.cuda.matmul.fp32_precision (and so
-            torch.set_float32_matmul_precision) says. Where CUDA cores are faster, and no design is named, any of them may be
-            computed as ieee. fp16x3 on tensor cores has one scale for a row of A and one for a column of B: elements below
-            2^-27 of the largest there lose bits, and each product may be off by 2^-48 of (the largest of its row) |b| + |a|
-            (the largest of its column). Where a row or column spans more than 2^37, as 1e30 and 1e-30 do, an element of the
-            product that may be off by more than 2^-12 of |A||B| for that is refused: it is NaN. The other modes keep both
+    precision  float32: "ieee" (default; CUDA cores), "fp32" (within the bound of ieee for K products on every element, by CUDA
+            cores or, for K from 260 to 2^21, planes of fp16 on tensor cores, whichever is predicted to be faster; products by 0
+            and 1 may be rounded), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores), the split modes
+            "tf32x3", "fp16x3", "bf16x6", "bf16x9" (at the accuracy of ieee, on tensor cores), or "torch": what
+            torch.backends.cuda.matmul.fp32_precision (and so torch.set_float32_matmul_precision) says. Where CUDA cores are
+            faster, and no design is named, any of them may be computed as ieee. fp16x3 on tensor cores has one scale for a row
+            of A and one for a column of B: elements below 2^-27 of the largest there lose bits, and each product may be off by
+            2^-48 of (the largest of its row) |b| + |a| (the largest of its column). Where a row or column spans more than 2^37,
+            as 1e30 and 1e-30 do, an element of the product that may be off by more than 2^-12 of |A||B| for that is refused: it
+            is NaN. The other modes keep both
             uint8: "uint8" (default), or what the bytes pack along K: "int4" or "uint4", two elements a byte, the first in the
             low nibble (int4: two's complement); "b1_xor" or "b1_and", eight a byte, the first in the lowest bit, whose product
             is the number of ones in a xor b, in a and b. Sizes are in bytes then: a is (..., M, K / 2), b (..., K / 2, N).

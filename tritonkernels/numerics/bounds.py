@@ -57,7 +57,7 @@ def error_bound(problem, terms=None, stepwise=False):
 
 @functools.cache
 def as_exact_from(name, other):
-    """The least number of products, from which on this mode's bound is at most the other's."""
+    """The least number of products of which this mode's bound is at most the other's."""
     return next(n for n in itertools.count(1) if _of_sum(n, MODES[name]) <= _of_sum(n, MODES[other]))
 
 

@@ -7,8 +7,9 @@ import torch
 
 FP8_SLICE = 128  # most fp8 products that a design adds up before it adds their sum to an fp32 total
 SLICE = 64  # the same for products of planes, of which it adds up at least half as many
-REFUSED = 2.0**-12  # of a product: fp16x3 returns NaN where it may have lost more
+REFUSED = 2.0**-12  # of a product: fp16x3 returns NaN where it may have lost 1.5 times that
 AGAIN = 2.0**-18  # the same of "fp32", which computes it again
+RAISED = 2.0**12  # times that is how large planes may be that cancel: corrections, too
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ MODES = {
     "tf32": Mode(2.0**-11, 2.0**-23, input_spacing=2.0**-136),
     "tf32x3": Mode(2.0**-23, 2.0**-23, 2.0**-135, products=3, corrections=2.0**-10, dropped=2.0**-22),
     "fp16x3": Mode(2.0**-23, 2.0**-23, products=3, corrections=2.0**-10, dropped=2.0**-22, spread=2.0**-48),
-    "fp32": Mode(2.0**-23, 2.0**-23, products=3, corrections=2.0**-10, dropped=2.0**-22 + AGAIN),
+    "fp32": Mode(2.0**-23, 2.0**-23, products=3, corrections=2.0**-10 + RAISED * AGAIN, dropped=2.0**-22 + 1.5 * AGAIN),
     "bf16x6": Mode(0.0, 2.0**-23, 2.0**-132, products=6, corrections=2.0**-7 + 2.0**-13, dropped=2.0**-23),
     "bf16x9": Mode(0.0, 2.0**-23, 2.0**-132, products=9, corrections=2.0**-7 + 2.0**-13),
     "fp16": Mode(0.0, 2.0**-23),

@@ -10,6 +10,7 @@ import torch
 from tests.designs.matmul.test_planes import split
 from tests.harness import DEVICES, LIBRARIES, available_on, padded, prepare, random, run_checked
 from tritonkernels import numerics
+from tritonkernels.design import as_dict
 from tritonkernels.operations.matmul.schemes import AGAIN, FEWEST, MOST
 from tritonkernels.target import Target
 
@@ -50,8 +51,8 @@ def test_losses_that_fp16x3_allows(library, design, device):
     """Elements 2^-36 of the largest of their row or column, whose factor is 0, are all rounded in one direction: 2^-15 of the
     result."""
     available_on(library, device)
-    a = torch.full((40, 256), 2.0**-36, device=device) * (1 + random(40, 1, device=device).abs())
-    b = torch.full((256, 9), 1.9, device=device)
+    a = torch.full((40, 270), 2.0**-36, device=device) * (1 + random(40, 1, device=device).abs())
+    b = torch.full((270, 9), 1.9, device=device)
     a[:, 0], b[0] = 2.0, 0.0
     for operands in ((a, b), (b.mT, a.mT)):
         result, _ = run_checked(library, "matmul", design, *operands, precision="fp32")
@@ -73,16 +74,35 @@ def test_what_a_row_may_lose_is_counted(library, device):
 
 @ON_DEVICES
 @OF_DESIGNS
-def test_a_few_tiles_of_a_batch(library, design, device):
-    """Rows of one matrix that are computed again, in one tile; with all of an epilogue; what is not there is not touched."""
+@pytest.mark.parametrize("activation", ["silu", "relu"])
+def test_a_few_tiles_of_a_batch(library, design, device, activation):
+    """Rows of one matrix that are computed again, in one tile; with all of an epilogue; the others have the bits of planes."""
     available_on(library, device)
-    a, b = random(3, 2 * AGAIN + 5, 230, device=device), random(230, AGAIN + 3, device=device)
+    a, b = random(3, 2 * AGAIN + 5, 270, device=device), random(270, AGAIN + 3, device=device)
     a[1, AGAIN + 7, 1:] *= 2.0**-40
     b[0, 5] = 0.0
     c, bias = random(3, 2 * AGAIN + 5, AGAIN + 3, device=device), random(AGAIN + 3, device=device)
-    options = {"alpha": 1.5, "beta": 0.5, "c": c, "bias": bias, "activation": "silu", "precision": "fp32"}
+    options = {"alpha": 1.5, "beta": 0.5, "c": c, "bias": bias, "activation": activation, "precision": "fp32"}
     result, _ = run_checked(library, "matmul", design, padded(a), padded(b.mT).mT, **options)
     assert is_as_exact_as_ieee(result, a, b, **options)
+    planes, _ = run_checked(library, "matmul", design, padded(a), padded(b.mT).mT, **options | {"precision": "fp16x3"})
+    same = result == planes
+    assert same[::2].all() and same[1, :AGAIN].all() and not same[1, AGAIN + 7, 5]
+
+
+@ON_DEVICES
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
+def test_splits_of_k(library, device):
+    """What is refused follows from the sum of all splits."""
+    available_on(library, device)
+    a, b = wide(20, 1000, device=device, exponents=120), wide(1000, 30, device=device, exponents=120)
+    call = prepare("matmul", a, b, precision="fp32")
+    design = {d.name: d for d in library.designs("matmul")}["planes"]
+    split = next(c for c in design.configs(call.problem, H200) if as_dict(c)["SPLIT_K"] > 1)
+    target = library.target(a.device)
+    config = next((c for c in design.configs(call.problem, target) if as_dict(c)["SPLIT_K"] > 1), split)
+    result, _ = run_checked(library, "matmul", "planes", a, b, precision="fp32", config=config)
+    assert is_as_exact_as_ieee(result, a, b, precision="fp32") and not result.isnan().any()
 
 
 @ON_DEVICES
@@ -112,8 +132,13 @@ def test_it_is_ieee_where_planes_are_not_as_exact():
     assert precision_of((1, MOST), (MOST, 1)) == "fp32"
     assert precision_of((1, MOST + 1), (MOST + 1, 1)) == "ieee"
     assert precision_of(alpha=0.0) == "ieee"
-    bounds = [[numerics.bounds._of_sum(k, numerics.MODES[mode]) for mode in ("fp32", "ieee")] for k in (FEWEST, FEWEST - 1)]
-    assert bounds[0][0] <= bounds[0][1] and bounds[1][0] > bounds[1][1]
+
+    def is_as_exact(k):
+        own, ieee = (numerics.bounds._of_sum(k, numerics.MODES[mode]) for mode in ("fp32", "ieee"))
+        return own <= ieee
+
+    assert not is_as_exact(FEWEST - 1)
+    assert all(map(is_as_exact, [MOST, *range(FEWEST, 5000), *range(5000, MOST, 999)]))
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
@@ -123,6 +148,8 @@ def test_what_is_overwritten_is_not_needed_again(library):
     assert precision_of(c=c, beta=0.5) == "fp32" and precision_of(c=c, out=c) == "ieee"
     a, b = wide(6, 300, device="cpu"), wide(300, 7, device="cpu")
     c = torch.randn(6, 7)
+    for out, precision in ((None, "fp32"), (torch.empty(6, 7), "fp32"), (c, "ieee")):
+        assert prepare("matmul", a, b, precision="fp32", c=c, out=out).problem.precision == precision
     expected = a.double() @ b.double() + c
     out = c.clone()
     function(library)(a, b, precision="fp32", c=out, out=out)
@@ -143,11 +170,15 @@ def test_it_is_chosen_as_fp16x3_is(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.package)
-def test_gradients(library):
-    a, b = wide(20, 300, device="cpu").requires_grad_(), wide(300, 240, device="cpu").requires_grad_()
+def test_gradients(library, monkeypatch):
+    """Are of this precision, too; on the CPU, where no planes are chosen, that says how they are computed elsewhere."""
+    a, b = wide(270, 300, device="cpu").requires_grad_(), wide(300, 280, device="cpu").requires_grad_()
+    ran, run = [], type(library).run
+    monkeypatch.setattr(type(library), "run", lambda own, call, *of: ran.append(call.problem.precision) or run(own, call, *of))
     result = function(library)(a, b, precision="fp32")
     grad = torch.randn_like(result)
     for got, (left, right) in zip(torch.autograd.grad(result, (a, b), grad), ((grad, b.mT), (a.mT, grad))):
         left, right = left.detach(), right.detach()
         call = prepare("matmul", left, right, precision="ieee")
         assert numerics.judge(call.problem, got, left, right).ok
+    assert ran == ["fp32"] * 3

@@ -47,8 +47,8 @@ SCHEMES = {
     "bf16x6": Scheme(torch.bfloat16, 3, 2, **_BF16),
     "bf16x9": Scheme(torch.bfloat16, 3, 4, **_BF16),
 }
-# Of fewer products the bound of fp32's planes is not below that of ieee; of more their counts do not fit 32 bits.
-FEWEST, MOST = as_exact_from("fp32", "ieee"), 2**24
+# Of fewer or more products the bound of fp32's planes is not below that of ieee.
+FEWEST, MOST = as_exact_from("fp32", "ieee"), 2**21
 NO_FINER_THAN_IEEE = ("ieee", "tf32", *SCHEMES)  # precisions whose promises IEEE arithmetic keeps, too
 
 
