@@ -93,7 +93,7 @@ MUTANTS = [
         ),
         (
             "C's mask removed",
-            "multiple(c.col, sizes.OF_C[2]), mask=_inside(rows, cols, sizes), other=0)",
+            "multiple(c.col, sizes.OF_C[2]), mask=inside(rows, cols, sizes), other=0)",
             "multiple(c.col, sizes.OF_C[2]))",
         ),
         ("bias forgotten", "result += widened(", "result += 0 * widened("),
@@ -205,8 +205,8 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/parts/fp32_planes.py",
         "refusals_of_fp16x3 and tritonkernels",
-        ("zeros refused", ">= COUNTED) | (largest == 0)", ">= COUNTED)"),
-        ("zeros counted as lost", "(tl.abs(rest) < COUNTED) & (whole != 0)", "tl.abs(rest) < COUNTED"),
+        ("zeros refused", ">= SMALL) | (largest == 0)", ">= SMALL)"),
+        ("zeros counted as lost", "(tl.abs(rest) < SMALL) & (whole != 0)", "tl.abs(rest) < SMALL"),
         ("losses of one block alone", "tl.atomic_add(ranges_ptrs", "tl.atomic_max(ranges_ptrs"),
         ("padding taken for the smallest", "tl.where(inside, bits ^ 0x7FFFFFFF, 0)", "bits ^ 0x7FFFFFFF"),
     ),

@@ -145,7 +145,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/split.cuh",
         "refusals_of_fp16x3 and cuda_reference",
-        ("zeros counted as lost", " && whole != 0;", ";"),
+        ("zeros counted as lost", " && whole != 0 ? weight", " ? weight"),
         ("losses of one run alone", "atomicAdd(ranges", "atomicMax(ranges"),
         ("padding taken for the smallest", "if (patch.first_k + k < K) smallest", "smallest"),
     ),
