@@ -81,6 +81,23 @@ def test_offsets_of_batches_beyond_32_bits(library, op, design, which, far):
     assert verdict.ok, verdict
 
 
+@pytest.mark.parametrize("far_one", (0, 1, None), ids=("a", "b", "result"))
+@pytest.mark.parametrize("batch", ((3,), ()), ids=("batches", "rows"))
+@pytest.mark.parametrize("library", (CUDA, LIBRARY), ids=lambda library: library.package)
+def test_offsets_of_what_is_computed_again_beyond_32_bits(library, batch, far_one, far):
+    """All products in fp32, as elements are tiny but for one in a row of A, which is multiplied by 0."""
+    near = [random(*batch, 3, 270), random(*batch, 270, 5)]
+    near[0][..., 1:] *= 2.0**-45
+    near[1][..., 0, :] = 0.0
+    out = torch.full((*batch, 3, 5), torch.nan)
+    given = [spread(far, t, 0) if i == far_one else t for i, t in enumerate(near)]
+    call = prepare("matmul", *given, precision="fp32", out=spread(far, out, 1000) if far_one is None else out)
+    assert call.problem.wide and call.problem.precision == "fp32"
+    library.run(call, "planes")
+    verdict = library.judge(call, "planes", None, *near, precision="fp32")
+    assert verdict.ok, verdict
+
+
 @pytest.mark.parametrize("of_a", (True, False))
 def test_offsets_of_splits_beyond_32_bits(far, of_a):
     """Along K, where the second split begins."""

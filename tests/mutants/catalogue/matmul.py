@@ -119,11 +119,13 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/parts/again.py",
-        "test_fp32 and tritonkernels",
+        "(test_fp32 or computed_again) and tritonkernels",
         ("counts of the columns forgotten", "_most_counted(b_ranges, batch, cols, sizes.N)", "0"),
         ("counts of the rows forgotten", "_most_counted(a_ranges, batch, rows, sizes.M)", "0"),
         ("ranges of the first matrix", "ranges.ptr + batch * ranges.batch", "ranges.ptr"),
         ("tiles of one matrix", "out.shape[0] * ceil_div", "ceil_div"),
+        ("offsets of rows in 32 bits", "rows = span(row, BLOCK_M, how.WIDE)", "rows = span(row, BLOCK_M, False)"),
+        ("offsets of batches in 32 bits", "BLOCK_M, BLOCK_N, 1, how.WIDE)", "BLOCK_M, BLOCK_N, 1, False)"),
     ),
     *of(
         "tritonkernels/matmul/parts/fp32_planes.py",

@@ -5,13 +5,14 @@ from tests.mutants.mutant import of
 MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/again.cuh",
-        "test_fp32 and cuda_reference",
+        "(test_fp32 or computed_again) and cuda_reference",
         ("counts of the columns forgotten", "b_ranges[tile.matrix * ranges.b + 2 * int64_t(N) + at] > 0", "false"),
         ("counts of the rows forgotten", "a_ranges[tile.matrix * ranges.a + 2 * int64_t(M) + at] > 0", "false"),
         ("ranges of the first matrix", "tile.matrix * ranges.a + 2", "2"),
         ("the first row's counts", "2 * int64_t(M) + at]", "2 * int64_t(M)]"),
         ("results of the first matrix looked at", "stride, tile.matrix);", "stride, 0);"),
         ("operands of the first matrix", "a += tile.matrix * stride.a.batch;", "a += 0;"),
+        ("offsets of batches in 32 bits", "b += tile.matrix * stride.b.batch;", "b += int(tile.matrix * stride.b.batch);"),
         ("every result written", "if (refused >> i & 1) ", ""),
         ("results beyond the last row", "if (m < M && n < N && isnan", "if (isnan"),
         ("the last slice as a whole", "m < M && k < K ?", "m < M ?"),
