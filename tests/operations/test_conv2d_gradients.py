@@ -3,6 +3,7 @@
 import functools
 import inspect
 import math
+import types
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from tests import cases
 from tests.harness import (
     DEVICES,
     LAYOUTS,
+    Size,
     available_on,
     bits,
     changed,
@@ -32,6 +34,7 @@ from tests.harness import (
 from tritonkernels import numerics
 from tritonkernels.errors import GradientError
 from tritonkernels.launch import LIBRARY as TRITON
+from tritonkernels.operations.conv2d import as_matmul
 from tritonkernels.operations.conv2d_input.phases import are_phases_missing, phases
 from tritonkernels.operations.conv2d_weight.space import MOST_SPLITS, splits_for
 from tritonkernels.target import Target
@@ -226,6 +229,37 @@ def test_a_stride_of_one_is_one_convolution():
     (phase,) = phases_of((2, 3, 9, 8), (5, 3, 3, 2), (2, 5, 9, 9), padding=1)
     assert (phase.problem.padding, phase.problem.stride) == ((1, 0), (1, 1))
     assert (phase.problem.c, phase.problem.k, phase.problem.p, phase.problem.q) == (5, 3, 9, 8)
+
+
+@pytest.mark.parametrize("grad_layout, taps, copied", [(channels_last, 1, 0), (channels_last, 2, 0), (torch.clone, 2, 1)])
+def test_a_phase_in_channels_last_is_one_launch_of_long_products(grad_layout, taps, copied):
+    """Its columns are apart, and the rows of all images follow each other: a product for each column, not each row or image.
+    What does not lie so is copied."""
+    for n, h, w, batch, rows in ((64, 14, 14, 7, 64 * 7), (1, 4, 200, 2, 100)):
+        grad, weight = torch.empty(n, 48, h // 2, w // 2), channels_last(torch.empty(48, 32, taps, taps))
+        call = prepare("conv2d_input", (n, 32, h, w), weight, grad_layout(grad), stride=2)
+        (operands,) = call.parts
+        for phase in phases(call.problem):
+            filters = weight.transpose(0, 1)
+            arrange = types.SimpleNamespace(unfold=lambda *copies: copies)
+            *copies, product = as_matmul.steps(phase.problem, arrange, *phase.operands(operands[0], filters, *operands[2:]))
+            assert len(product.parts) == 1 and (product.problem.batch, product.problem.m) == (batch, rows)
+            assert [len(copy) for copy in copies] == [1] * (copied if n > 1 else 0)
+
+
+@both_packages
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("geometry", [(3, 8, 6), (3, 7, 6), (1, 4, 20)], ids=str)
+@pytest.mark.parametrize("grad_layout", (torch.clone, channels_last, step_two))
+@pytest.mark.parametrize("filter_layout", (torch.clone, channels_last))
+def test_products_of_phases_of_any_layouts(package, library, filter_layout, grad_layout, geometry, device):
+    available_on(library, device)
+    n, h, w = geometry
+    for taps in (1, 2) if h % 2 == 0 else (1,):
+        size = (h - taps) // 2 + 1, (w - taps) // 2 + 1
+        weight = filter_layout(random(6, 8, taps, taps, dtype=torch.float16, device=device))
+        grad = grad_layout(random(n, 6, *size, dtype=torch.float16, device=device))
+        run_checked(library, "conv2d_input", "matmul.pipelined", Size((n, 8, h, w)), weight, grad, stride=2)
 
 
 def test_strides_are_phases_and_what_no_tap_reaches_is_zeroed_once():

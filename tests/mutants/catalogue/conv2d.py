@@ -221,6 +221,15 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
+        "test_conv2d_gradients and phase",
+        ("a product for each row of a phase", "if columns_apart and problem.n * problem.p > problem.q:", "if False:"),
+        ("short products of long columns", " and problem.n * problem.p > problem.q", ""),
+        ("a product for each image in NCHW", "if columns_apart and not merges(patches, 0):", "if False:"),
+        ("copies of what lies in rows", "if columns_apart and not merges(patches, 0):", "if columns_apart:"),
+        ("copies that nobody fills", "copies = copies + copy", "pass"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/as_matmul.py",
         "test_nothing_to_add",
         ("images without pixels", "not problem.p * problem.q", "False"),
     ),

@@ -106,6 +106,12 @@ def operands(problem, input, weight):
     return pixels, rows, copies
 
 
+def in_rows(pixels):
+    """(a matrix of (N, P, Q, columns), as (N, P, Q, columns), the Copies that fill it)."""
+    rows, copies = _copied(pixels[..., None, None])
+    return rows.unflatten(0, pixels.shape[:3]), copies
+
+
 def matrix(t, turned):
     """(a tensor of six dimensions as (rows, columns), the Copies that fill it): at most one, if it does not lie so. The lines
     of a copy that is `turned` are its columns."""
