@@ -7,7 +7,8 @@ kernel built; all models make theirs at a time, a process each. Memory is what a
 time goes is torch's profile: kernel time by operation and layer.
 
 With --json the rows of the same commit that FILE has are kept, and the others are measured: a run that was ended goes on.
-Without a GPU small variants are checked, in Triton's interpreter, and nothing is timed. --predict needs none: predicted.py.
+Without a GPU small variants are checked, in Triton's interpreter, and nothing is timed. --predict needs none, and compares with
+the records in perf/results: predicted.py.
 
 Exit status: 1 if a model failed or is less exact than torch's, 0 also if some were not run: the last lines name them.
 """
@@ -24,6 +25,7 @@ from ...arguments import positive, writable
 from ...show import table
 from .. import contenders, records, workers
 from ..environment import add_commit, environment
+from ..measured import RESULTS
 from . import predicted, zoo
 from . import table as rendered
 from .one import CHOSEN, OfModel, Row
@@ -60,7 +62,8 @@ def add_arguments(parser):
 
 def main(options, parser):
     if options.predict:
-        predicted.report(list(_subjects(options)), options.implementation, Target.named(options.gpu))
+        recorded = rendered.rows_of(RESULTS / options.gpu)
+        predicted.report(list(_subjects(options)), options.implementation, Target.named(options.gpu), recorded)
         return 0
     until = time.monotonic() + 60 * options.minutes
     device = contenders.device()

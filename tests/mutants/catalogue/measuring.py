@@ -6,7 +6,15 @@ MUTANTS = [
     *of(
         "perf/measure/models/predicted.py",
         "test_model_predictions",
-        ("layers of a kind counted once", "options, is_first)] += 1", "options, is_first)] = 1"),
+        (
+            "layers of a kind counted once",
+            "collections.Counter(layers(model).values())",
+            "dict.fromkeys(layers(model).values(), 1)",
+        ),
+        ("forward passes taken for steps", ' and row["what"] != "forward"', ""),
+        ("the shortest beyond what is predicted", "key=lambda row: row[3] - row[2]", "key=lambda row: row[2] - row[3]"),
+        ("one product of a Linear", "predicted[product] += library", "predicted[product] = library"),
+        ("what has no time", " if product in took]", "]"),
         ("images have gradients", "layer.is_first and name == PASSES[1]", "False"),
         ("a product of the weight itself", "matmul(gradient, weight, **options)", "matmul(x, weight.t(), **options)"),
         ("each layer counted once", "sum(count * ranked[package][0].cost", "sum(ranked[package][0].cost"),

@@ -4,8 +4,11 @@ import pytest
 import torch
 
 from perf.__main__ import main
+from perf.measure.measured import RESULTS
 from perf.measure.models import predicted, zoo
+from perf.measure.models import table as rendered
 from perf.measure.models.predicted import PASSES, Layer, calls, layers, rows
+from perf.measure.trial import library
 from tritonkernels.target import Target
 
 H200 = Target.named("h200")
@@ -29,12 +32,12 @@ def of(stride, padding, groups=1):
     return tuple(zip(OPTIONS, ((stride,) * 2, (padding,) * 2, (1, 1), groups)))
 
 
-def test_layers_are_counted_in_order():
+def test_layers_by_name_in_order():
     assert list(layers(model()).items()) == [
-        (Layer((8, 3, 32, 32), (64, 3, 7, 7), of(2, 3), is_first=True), 1),
-        (Layer((8, 64, 16, 16), (64, 64, 3, 3), of(1, 1)), 2),
-        (Layer((8, 64, 16, 16), (64, 1, 7, 7), of(1, 3, 64)), 1),
-        (Layer((8, 64), (10, 64)), 1),
+        ("0", Layer((8, 3, 32, 32), (64, 3, 7, 7), of(2, 3), is_first=True)),
+        *((name, Layer((8, 64, 16, 16), (64, 64, 3, 3), of(1, 1))) for name in "12"),
+        ("3", Layer((8, 64, 16, 16), (64, 1, 7, 7), of(1, 3, 64))),
+        ("6", Layer((8, 64), (10, 64))),
     ]
 
 
@@ -42,7 +45,7 @@ def test_layers_are_counted_in_order():
 def test_products_of_a_layer(dtype):
     """An image has no gradient. A Linear's three are NT, NN and TN."""
     kind, precision = predicted.TYPES[dtype]
-    image, conv, _, linear = layers(model())
+    image, conv, _, _, linear = layers(model()).values()
     assert list(calls(image, kind, precision, True)) == [PASSES[0], PASSES[2]]
     found = {name: call.problem for name, call in calls(conv, kind, precision, True).items()}
     assert [problem.op for problem in found.values()] == ["conv2d", "conv2d_input", "conv2d_weight"]
@@ -56,7 +59,7 @@ def test_products_of_a_layer(dtype):
 
 def test_no_layer_is_predicted_below_the_roofline():
     found = rows(model(), "bf16", ("tritonkernels", "cuda_reference"), H200)
-    assert len(found) == 4 * 3 - 1
+    assert [count for _, count, *_ in found] == [1] * 2 + [2] * 3 + [1] * 6  # two layers are alike
     for _, _, _, limit, ranked in found:
         assert all(choices[0].cost >= limit * (1 - 1e-9) > 0 for choices in ranked.values())
 
@@ -76,10 +79,30 @@ def test_it_is_told(monkeypatch, capsys):
     assert str(lost[0]).split()[0] in first and f"{1e6 * lost[3]:.1f}" in first
 
 
+def test_what_took_longer_than_predicted_is_told(monkeypatch, capsys):
+    """Of what a training step has a time of; a Linear's three products are one there."""
+    monkeypatch.setattr(zoo, "MODELS", {"four": model()})
+    own = {"0": {"conv forward": 1e6}, "2": {"conv weight gradient": 2e6, "bias": 9e6}, "6": {"matmul": 0.5}}
+    step = {"model": "four", "dtype": "bf16", "what": "training step", "kernels": {"triton": {"layers": own}, "torch": {}}}
+    found = predicted.beyond(zoo.MODELS["four"], "bf16", "triton", H200, step)
+    assert [row[:2] for row in found] == [("2", "conv weight gradient"), ("0", "conv forward"), ("6", "matmul")]
+    linear = calls(layers(model())["6"], torch.bfloat16, None, True).values()
+    costs = [library("tritonkernels").ranking(call.problem, H200)[0].cost for call in linear]
+    assert found[2][2:] == pytest.approx((0.5e-6, sum(costs)))
+    others = [step | {"what": "forward"}, step | {"dtype": "fp32"}, step | {"kernels": {}}]
+    predicted.report([("four", "bf16")], ["triton", "cuda"], H200, [*others, step])
+    told = capsys.readouterr().out.partition("beyond what is predicted")[2].split()
+    assert told.count("triton") == 3 and told.count("cuda") == 0 and "2000000" in told
+    predicted.report([("four", "bf16")], ["triton"], H200, others)
+    assert "beyond" not in capsys.readouterr().out
+
+
 def test_the_command(monkeypatch):
     asked = []
     monkeypatch.setattr(predicted, "report", lambda *given: asked.append(given))
     monkeypatch.setattr(zoo, "MODELS", {"four": model(dtypes=("bf16", "tf32"))})
     monkeypatch.setattr("sys.argv", ["perf", "models", "--predict", "--dtype", "tf32", "--gpu", "h100"])
     assert main() in (0, None)
-    assert asked == [([("four", "tf32")], ["triton"], Target.named("h100"))]
+    ((*given, recorded),) = asked
+    assert given == [[("four", "tf32")], ["triton"], Target.named("h100")]
+    assert recorded == rendered.rows_of(RESULTS / "h100")
