@@ -79,8 +79,8 @@ def test_it_is_told(monkeypatch, capsys):
     assert str(lost[0]).split()[0] in first and f"{1e6 * lost[3]:.1f}" in first
 
 
-def test_what_took_longer_than_predicted_is_told(monkeypatch, capsys):
-    """Of what a training step has a time of; a Linear's three products are one there."""
+def test_what_took_longer_than_predicted(monkeypatch, capsys):
+    """Only layers of which the training step has times; the three products of a Linear are one there."""
     monkeypatch.setattr(zoo, "MODELS", {"four": model()})
     own = {"0": {"conv forward": 1e6}, "2": {"conv weight gradient": 2e6, "bias": 9e6}, "6": {"matmul": 0.5}}
     step = {"model": "four", "dtype": "bf16", "what": "training step", "kernels": {"triton": {"layers": own}, "torch": {}}}
@@ -91,8 +91,8 @@ def test_what_took_longer_than_predicted_is_told(monkeypatch, capsys):
     assert found[2][2:] == pytest.approx((0.5e-6, sum(costs)))
     others = [step | {"what": "forward"}, step | {"dtype": "fp32"}, step | {"kernels": {}}]
     predicted.report([("four", "bf16")], ["triton", "cuda"], H200, [*others, step])
-    told = capsys.readouterr().out.partition("beyond what is predicted")[2].split()
-    assert told.count("triton") == 3 and told.count("cuda") == 0 and "2000000" in told
+    printed = capsys.readouterr().out.partition("beyond what is predicted")[2].split()
+    assert printed.count("triton") == 3 and printed.count("cuda") == 0 and "2000000" in printed
     predicted.report([("four", "bf16")], ["triton"], H200, others)
     assert "beyond" not in capsys.readouterr().out
 
