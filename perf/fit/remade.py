@@ -12,6 +12,7 @@ _LOOP = "2026-11-27T03:00"  # less between the products of two slices, which sma
 _BY_MMA = "2026-11-27T09:00"  # tf32 is rounded in one instruction, odd rows go through shared memory
 CHUNK, ODD_ROWS = 16, "rows that TMA cannot write"  # bytes that its rows are multiples of
 FEW_TAPS, LONG_COLUMNS = 5, "long columns of taps"  # of which each tap had loads of its own
+_LONG_ROWS = "2026-12-01T00:00"  # a phase of a gradient is a product of all rows, for each column, not of a row
 # A design, or one in a precision, or for problems of a class, ODD_ROWS or LONG_COLUMNS, or by a number of its configs: since
 # when times count
 REMADE = {
@@ -74,7 +75,15 @@ def _since(run):
         parts.append(ODD_ROWS)
     if getattr(run.problem, "r", 0) > FEW_TAPS:
         parts.append(LONG_COLUMNS)
-    return max(REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in parts)))
+    since = (REMADE.get(name, "") for name in (run.key, design, *(f"{design}: {part}" for part in parts)))
+    return max(*since, _LONG_ROWS if _is_of_phases(run) else "")
+
+
+def _is_of_phases(run):
+    """Whether it was products of matrices for the phases of a gradient with a stride, in channels_last."""
+    problem = run.shape.problem
+    in_phases = problem.op == "conv2d_input" and max(problem.stride) > 1 and problem.channels_last
+    return in_phases and design_of(run.key).split()[1].startswith("matmul.")
 
 
 def design_of(key):

@@ -65,3 +65,15 @@ def test_earlier_times_of_results_that_tma_cannot_write_are_left_out(runs, monke
     assert (
         [r for r in runs if id(r) not in left] == [r for r in of_design(runs) if r.problem.n % 4] not in ([], of_design(runs))
     )
+
+
+def test_products_of_phases_as_they_were_are_left_out():
+    """Those of gradients of inputs with a stride, in channels_last, by matmul's designs."""
+    shapes = [timed.of_sweep(row) for row in measured.swept(measured.RESULTS / "h200", "conv2d_input")]
+    runs = counted.counted([shape for shape in shapes if max(shape.problem.stride) > 1][:40], H200)
+    left = {id(run) for run in remade.of_today(runs)}
+    gone = [run for run in runs if id(run) not in left]
+    of_phases = [run for run in runs if "matmul." in run.key and run.shape.problem.channels_last]
+    assert {id(run) for run in of_phases} <= {id(run) for run in gone} and len(of_phases) > 20
+    assert any(" conv2d." in run.key and id(run) in left for run in runs)
+    assert any("matmul." in run.key and id(run) in left and not run.shape.problem.channels_last for run in runs)
