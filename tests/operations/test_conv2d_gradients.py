@@ -248,6 +248,19 @@ def test_a_phase_in_channels_last_is_one_launch_of_long_products(grad_layout, ta
 
 
 @both_packages
+@pytest.mark.parametrize("k", [48, 50])
+def test_phases_share_a_copy_of_grad_output(package, library, k):
+    for grad_layout, copies in ((channels_last, 0), (torch.clone, 1)):
+        operands = channels_last(torch.empty(k, 32, 2, 2)), grad_layout(torch.empty(3, k, 4, 4))
+        call = prepare("conv2d_input", (3, 32, 8, 8), *operands, stride=2, precision="tf32")
+        design = {d.name: d for d in library.designs("conv2d_input")}["matmul.pipelined"]
+        launched = design.launches(call.problem, next(iter(design.configs(call.problem, H200))), *call.parts[0])
+        names = [launch.name for launch in launched]
+        assert sum("channels_last" in name for name in names) == copies and not any("unfold" in name for name in names)
+        assert sum("pipelined" in name for name in names) == 4
+
+
+@both_packages
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("geometry", [(3, 8, 6), (3, 7, 6), (1, 4, 20)], ids=str)
 @pytest.mark.parametrize("grad_layout", (torch.clone, channels_last, step_two))

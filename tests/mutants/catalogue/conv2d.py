@@ -294,6 +294,13 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
+        "test_conv2d_gradients and phase",
+        ("a copy for each phase", "elif _each_phase_would_copy(problem, design, grad_output):", "elif False:"),
+        ("the padding of a copy", "images[:, : problem.k]", "images"),
+        ("copies of what lies in rows", "apart = grad_output.stride(1) > grad_output.stride(3) and", "apart ="),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d_input/as_conv2d.py",
         "conv2d_input",
         (
             "filters not flipped",

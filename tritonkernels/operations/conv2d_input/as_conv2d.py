@@ -42,6 +42,10 @@ def steps(problem, arrange, grad_output, weight, bias, out):
         (grad_output, weight), copies = arrange.pack(grad_output, weight.permute(order), lie_along(weight, dim))
         weight = weight.permute(tuple(map(order.index, range(4))))
         yield from copies
+    elif _each_phase_would_copy(problem, design, grad_output):
+        (images, _), copies = arrange.pack(grad_output, weight, True)
+        grad_output = images[:, : problem.k]
+        yield from copies
     if _read_in_place(problem, design):
         filters = weight.transpose(0, 1)
     else:
@@ -54,6 +58,13 @@ def steps(problem, arrange, grad_output, weight, bias, out):
             yield Call(phase.problem, (operands,), out, {"taps": taps})
         else:
             yield Call(phase.problem, (phase.operands(grad_output, filters, bias, out),), out)
+
+
+def _each_phase_would_copy(problem, design, grad_output):
+    """Whether phases are products of rows in channels_last, which grad_output has not: as_matmul would copy it for each."""
+    of_rows = design.key.startswith("matmul.") and problem.channels_last and not _further_products(problem)
+    apart = grad_output.stride(1) > grad_output.stride(3) and grad_output.element_size() < 8  # what pack copies
+    return of_rows and apart and len(phases(problem)) > 1
 
 
 def _read_in_place(problem, design):
