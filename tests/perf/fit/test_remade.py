@@ -68,7 +68,7 @@ def test_earlier_times_of_results_that_tma_cannot_write_are_left_out(runs, monke
 
 
 def test_products_of_phases_as_they_were_are_left_out():
-    """Those of gradients of inputs with a stride, in channels_last, by matmul's designs."""
+    """Gradients of inputs with a stride, in channels_last, by designs of matmul."""
     shapes = [timed.of_sweep(row) for row in measured.swept(measured.RESULTS / "h200", "conv2d_input")]
     runs = counted.counted([shape for shape in shapes if max(shape.problem.stride) > 1][:40], H200)
     left = {id(run) for run in remade.of_today(runs)}
