@@ -17,6 +17,7 @@ from tests.harness import (
     channels_last,
     cropped,
     first_dim_inside,
+    long,
     prepare,
     run_checked,
     short,
@@ -148,6 +149,7 @@ def test_tf32_is_chosen_where_it_is_predicted_to_be_faster(library, layout):
     assert library.ranking(problem, H200)[0].design.name == "warp_specialized"
 
 
+@long(lambda: True)  # each case is a kernel to compile for 5 s
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
 @pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16, torch.float32))

@@ -9,7 +9,7 @@ import torch
 
 from tests import gluon_threads
 from tests.compiler import printed
-from tests.harness import a_third, available_on, cropped, prepare, run_checked
+from tests.harness import a_third, available_on, cropped, long, prepare, run_checked
 from tritonkernels.config import config_of
 from tritonkernels.conv2d_weight import warp_specialized
 from tritonkernels.conv2d_weight.warp_specialized import DESIGN, TILES
@@ -97,6 +97,7 @@ def test_refusals():
     assert "sm_80" in refusal(target=Target.named("a100")) and "interpreter" in refusal(target=Target.named("interpreter"))
 
 
+@long(lambda: True)  # each case is a kernel to compile for 5 s
 @pytest.mark.gpu
 @pytest.mark.parametrize("tile", TILES, ids=str)
 @pytest.mark.parametrize("kind", ("fp16", "bf16"))
