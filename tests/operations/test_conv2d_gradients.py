@@ -247,6 +247,44 @@ def test_a_phase_in_channels_last_is_one_launch_of_long_products(grad_layout, ta
             assert [len(copy) for copy in copies] == [1] * (copied if n > 1 else 0)
 
 
+@pytest.mark.parametrize("layout", (torch.clone, channels_last))
+def test_one_image_in_nchw_keeps_its_pixels_side_by_side(layout):
+    """Columns are no batch there, as no operand has lines along channels; forward, too, into a part of a buffer."""
+    grad, weight = torch.empty(1, 48, 32, 16), torch.empty(48, 32, 1, 1)
+    call = prepare("conv2d_input", (1, 32, 64, 32), weight, grad, stride=2, out=layout(torch.empty(1, 32, 64, 32)))
+    (phase,) = phases(call.problem)
+    into = torch.empty(1, 48, 66, 34)[:, :, 1:-1, 1:-1]
+    forward = prepare("conv2d", layout(torch.empty(1, 32, 64, 32)), torch.empty(48, 32, 1, 1), out=into)
+    image, filters, bias, out = forward.parts[0]
+    for problem, operands, batch in (
+        (phase.problem, phase.operands(call.parts[0][0], weight.transpose(0, 1), None, call.result), 32),
+        (forward.problem, (image, filters, bias, out), 64),
+    ):
+        (product,) = as_matmul.steps(problem, None, *operands)
+        assert product.problem.batch == batch and "strided" not in (product.problem.a_layout, product.problem.b_layout)
+
+
+@pytest.mark.parametrize(
+    "size, weight, options",
+    [
+        ((1, 32, 8, 8), (48, 32, 2, 2), {"stride": 2}),  # one image follows itself
+        ((3, 32, 8, 8), (48, 32, 1, 2), {"stride": (1, 2)}),  # columns are evenly spaced
+        ((3, 32, 2, 8), (48, 32, 2, 2), {"stride": 2}),  # a row of each image
+        ((3, 32, 8, 8), (1, 32, 2, 2), {"stride": 2}),  # one channel lies as it should
+        ((3, 32, 8, 8), (48, 32, 1, 1), {"stride": 2}),  # one phase
+    ],
+    ids=str,
+)
+def test_what_phases_need_not_copy(size, weight, options):
+    forward = prepare("conv2d", torch.empty(size), torch.empty(weight), **options)
+    grad = torch.empty(forward.result.shape)
+    out = channels_last(torch.empty(size))
+    call = prepare("conv2d_input", size, channels_last(torch.empty(weight)), grad, **options, out=out)
+    design = {d.name: d for d in TRITON.designs("conv2d_input")}["matmul.pipelined"]
+    launched = design.launches(call.problem, next(iter(design.configs(call.problem, H200))), *call.parts[0])
+    assert not any("channels_last" in launch.name for launch in launched)
+
+
 @both_packages
 @pytest.mark.parametrize("k", [48, 50])
 def test_phases_share_a_copy_of_grad_output(package, library, k):

@@ -221,12 +221,18 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
-        "test_conv2d_gradients and phase",
-        ("a product for each row of a phase", "if columns_apart and problem.n * problem.p > problem.q:", "if False:"),
+        "test_conv2d_gradients and (phase or one_image)",
+        (
+            "a product for each row of a phase",
+            "if apart and patches.stride(-1) == 1 and problem.n * problem.p > problem.q:",
+            "if False:",
+        ),
         ("short products of long columns", " and problem.n * problem.p > problem.q", ""),
-        ("a product for each image in NCHW", "if columns_apart and not merges(patches, 0):", "if False:"),
-        ("copies of what lies in rows", "if columns_apart and not merges(patches, 0):", "if columns_apart:"),
+        ("a product for each image in NCHW", "if apart and not merges(patches, 0):", "if False:"),
+        ("copies of what lies in rows", "if apart and not merges(patches, 0):", "if apart:"),
         ("copies that nobody fills", "copies = copies + copy", "pass"),
+        ("columns of images in NCHW", "return results.stride(-1) == 1 and merges(results, 0)", "return merges(results, 0)"),
+        ("columns of one image whose pixels lie inside", "if apart and patches.stride(-1) == 1 and", "if apart and"),
     ),
     *of(
         "tritonkernels/operations/conv2d/as_matmul.py",
@@ -294,10 +300,11 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",
-        "test_conv2d_gradients and phase",
-        ("a copy for each phase", "elif _each_phase_would_copy(problem, design, grad_output):", "elif False:"),
+        "test_conv2d_gradients and (phase or one_image)",
+        ("a copy for each phase", "elif _phases_would_copy(problem, design, grad_output, out):", "elif False:"),
         ("the padding of a copy", "images[:, : problem.k]", "images"),
-        ("copies of what lies in rows", "apart = grad_output.stride(1) > grad_output.stride(3) and", "apart ="),
+        ("copies of what lies in rows", " or merges(grad_output.permute(0, 2, 3, 1), 0):", ":"),
+        ("a copy for one phase", "for phase in of_one_tap) > 1", "for phase in of_one_tap) > 0"),
     ),
     *of(
         "tritonkernels/operations/conv2d_input/as_conv2d.py",

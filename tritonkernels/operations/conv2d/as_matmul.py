@@ -57,15 +57,21 @@ def _matrices(problem, input, weight, out):
     """(patches (..., C R S), filters (K, C R S), results (..., K), the Copies that fill the first two)."""
     patches, filters, copies = operands(problem, input, weight)
     results = out.permute(0, 2, 3, 1)
-    columns_apart = not merges(results, 1) and merges(results, 0)  # as in a phase of a gradient in channels_last
-    if columns_apart and not merges(patches, 0):  # else a product for each image
+    apart = columns_are_apart(results)
+    if apart and not merges(patches, 0):  # else a product for each image
         patches, copy = in_rows(patches)
         copies = copies + copy
-    if columns_apart and problem.n * problem.p > problem.q:  # a product for each column; as many for rows were thin
+    if apart and patches.stride(-1) == 1 and problem.n * problem.p > problem.q:  # a row is short
         patches, results = (t.flatten(0, 1).transpose(0, 1) for t in (patches, results))
     while patches.ndim > 2 and all(merges(t, t.ndim - 3) for t in (patches, results)):
         patches, results = patches.flatten(-3, -2), results.flatten(-3, -2)
     return patches, filters, results, copies
+
+
+def columns_are_apart(results):
+    """Whether rows of a result (N, P, Q, K) with K inside follow each other evenly, but not its columns: a phase of a gradient
+    in channels_last."""
+    return results.stride(-1) == 1 and merges(results, 0) and not merges(results, 1)
 
 
 def _product(problem, patches, filters, bias, channels_inside, results=None):

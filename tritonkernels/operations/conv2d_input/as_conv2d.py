@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ...batches import merges
 from ...integers import ceil_div
 from ...operation import Call, Reduction
+from ..conv2d.as_matmul import columns_are_apart
 from ..conv2d.taps import lie_along, lines_of_gradient
 from ..conv2d.work import rewritten
 from .phases import WHOLE, are_phases_missing, phases
@@ -42,7 +44,7 @@ def steps(problem, arrange, grad_output, weight, bias, out):
         (grad_output, weight), copies = arrange.pack(grad_output, weight.permute(order), lie_along(weight, dim))
         weight = weight.permute(tuple(map(order.index, range(4))))
         yield from copies
-    elif _each_phase_would_copy(problem, design, grad_output):
+    elif _phases_would_copy(problem, design, grad_output, out):
         (images, _), copies = arrange.pack(grad_output, weight, True)
         grad_output = images[:, : problem.k]
         yield from copies
@@ -60,11 +62,12 @@ def steps(problem, arrange, grad_output, weight, bias, out):
             yield Call(phase.problem, (phase.operands(grad_output, filters, bias, out),), out)
 
 
-def _each_phase_would_copy(problem, design, grad_output):
-    """Whether phases are products of rows in channels_last, which grad_output has not: as_matmul would copy it for each."""
-    of_rows = design.key.startswith("matmul.") and problem.channels_last and not _further_products(problem)
-    apart = grad_output.stride(1) > grad_output.stride(3) and grad_output.element_size() < 8  # what pack copies
-    return of_rows and apart and len(phases(problem)) > 1
+def _phases_would_copy(problem, design, grad_output, out):
+    """Whether several phases of one tap are products of rows that grad_output has not: as_matmul would copy it for each."""
+    if not design.key.startswith("matmul.") or grad_output.element_size() > 4 or merges(grad_output.permute(0, 2, 3, 1), 0):
+        return False  # pack copies elements of up to 4 bytes
+    of_one_tap = (phase for phase in phases(problem) if phase.problem.r * phase.problem.s == 1)
+    return sum(columns_are_apart(phase.results_of(out).permute(0, 2, 3, 1)) for phase in of_one_tap) > 1
 
 
 def _read_in_place(problem, design):
