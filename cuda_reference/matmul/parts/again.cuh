@@ -3,7 +3,7 @@
 // Planes lose bits of elements far below the largest of their row or column (split.cuh). Where that may cost a result more than
 // IEEE arithmetic would, it is NaN; fp16x3 leaves it so. Few rows of usual operands have such elements, and hardly a result is
 // refused for them. So a block looks at the counts of a tile's rows and columns first, then for NaN in the tile, and multiplies
-// if there is any: as a rule the kernel takes as long as its launch. What is NaN for other reasons is NaN again.
+// if there is any: as a rule the kernel reads counts and nothing else. What is NaN for other reasons is NaN again.
 //
 // Mirrors tritonkernels/matmul/parts/again.py.
 #pragma once

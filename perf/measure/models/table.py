@@ -15,9 +15,9 @@ SPEED = ["model", "type", "inputs", "modules", "ours", *(f"{what}, {way}" for wh
 COSTS = ["model", "type", "inputs", "modules", "error", "of gradients", "forward MB", "step MB", "first call s"]
 INTRODUCTION = """\
 Every `Linear` and `Conv2d` of a model is replaced by ours (`nn.replace(model, only_where_faster=False)`); weights are random.
-{origin}. A training step is forward and backward, without an optimizer. Each cell is torch's median time over ours in the same
-run: above 1 ours is faster. *graph* is a CUDA graph, which leaves out the host, *eager* is call by call. The goal is a mean of
-{goal:.2f} and nothing below 1.00.
+{origin}, at {commits}. A training step is forward and backward, without an optimizer. Each cell is torch's
+median time over ours in the same run: above 1 ours is faster. *graph* is a CUDA graph, which leaves out the host, *eager* is
+call by call. The goal is a mean of {goal:.2f} and nothing below 1.00.
 """
 WAITS = """\
 These kernel times include, of kernels that are launched before the one before them has ended, as ours are, how long they wait
@@ -37,7 +37,11 @@ def markdown(folder):
     if not rows:
         return ""
     origin = measured.origin_in([row["environment"] for row in rows])
-    parts = [INTRODUCTION.format(origin=origin, goal=GOAL)]
+    of_commits = {}
+    for row in rows:
+        of_commits.setdefault(row["environment"]["commit"], {})[row["title"]] = None
+    commits = "; ".join(f"`{commit}`: {', '.join(titles)}" for commit, titles in of_commits.items())
+    parts = [INTRODUCTION.format(origin=origin, commits=commits, goal=GOAL)]
     for title, headings, body in tables(rows):
         parts += [f"{title}:\n", table.markdown(headings, body) + "\n"]
     if any(not own.get("alone") for row in rows for own in row["kernels"].values()):

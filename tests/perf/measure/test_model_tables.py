@@ -92,3 +92,10 @@ def test_the_picture_has_each_ratio(folder):
         svg = picture.svg()
         assert all(text in svg for text in ("Net, 64 images, bf16", "goal of the mean, 1.05", "Triton, training step"))
     assert picture.draw is model_chart.bars
+
+
+def test_the_page_says_of_which_commit_each_model_is(tmp_path):
+    older = row("forward", 90, environment=ENVIRONMENT | {"commit": "older"})
+    older.model, older.title = "other", "Other"
+    records.write_json(tmp_path / "models.json", [row("forward", 80), row("training step", 80), older])
+    assert "at `abc`: Net; `older`: Other." in models.markdown(tmp_path)
