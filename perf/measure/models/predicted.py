@@ -136,7 +136,7 @@ def report(subjects, implementations, target, records=()):
     print("\nThe layers that lose most, us of each, and the fastest that no call gets, as it was never timed:")
     table.print_table(["model", "type", "package", "pass", "layer", "limit", "a call gets", "never timed"], worst)
     if wrong:
-        print("\nThe layers that took longest beyond what is predicted today, in recorded training steps, us (with waits):")
+        print("\nThe layers that took longest beyond what is predicted today, in recorded training steps, us:")
         table.print_table(["model", "type", "modules", "layer", "product", "measured", "predicted"], wrong)
 
 
