@@ -2,7 +2,7 @@
 
 import dataclasses
 
-_ACROSS = {"row": "col", "col": "row"}  # the layout of the transposed operand
+_ACROSS = {"row": "col", "col": "row", "strided": "strided"}  # the layout of the transposed operand
 
 
 def turns_around(problem):

@@ -102,6 +102,22 @@ def test_at_the_edges_of_tiles(device, sizes, tile):
     assert torch.equal(computed(TILES[tile], a, b, alpha=2).double(), 2 * (a.double() @ b.double()))
 
 
+@on_devices
+def test_operands_without_a_unit_stride(device):
+    """They are copied, for either product."""
+    with_wgmma(device)
+    one, a, b = (integers(*shape, device=device) for shape in ((1, 1), (130, 64), (64, 100)))
+    for left, right in (
+        (one.expand(130, 64), transposed(b)),
+        (one.expand(130, 64), one.expand(64, 100)),
+        (transposed(a), one.expand(64, 100)),
+        (transposed(a), integers(64, 400, device=device)[:, ::4]),
+        (integers(130, 256, device=device)[:, ::4], transposed(b)),
+    ):
+        _, result = exact.computed(DESIGN, SMALL, left, right, precision="tf32")
+        assert torch.equal(result.double(), left.double() @ right.double())
+
+
 @some_tiles
 @pytest.mark.parametrize("tile", TILES)
 @pytest.mark.parametrize("written", ["in boxes", "by pairs", "in columns", "by elements"])

@@ -71,7 +71,8 @@ MUTANTS = [
     ),
     *of(
         "cuda_reference/matmul/parts/turned.py",
-        "persistent_transposed and (what_is_copied or a_across_k)",
+        "persistent_transposed and (what_is_copied or a_across_k or unit_stride)",
+        ("only rows and columns turned", ', "strided": "strided"}', "}"),
         ("the larger of two copied", "of_a > of_b", "of_a < of_b"),
         ("a bias of rows instead of C", "if problem.bias else problem.beta", "if problem.bias else 0.0"),
         ("a bias beside C turned", " or (problem.bias and problem.beta)", ""),
