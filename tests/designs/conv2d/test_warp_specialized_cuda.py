@@ -17,6 +17,7 @@ from tests.harness import (
     channels_last,
     cropped,
     first_dim_inside,
+    long,
     offset_by_one,
     padded,
     prepare,
@@ -110,15 +111,30 @@ def test_operands_are_rounded_to_tf32(layout, device):
         assert (found == result).all(), which
 
 
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32))
-@on_devices
-def test_other_types_and_every_tile(dtype, device):
-    available_on(LIBRARY, device)
-    tiles = SPACE if device == "cuda" else (SMALL, ALONE)
+OTHER_TYPES = torch.bfloat16, torch.float32
+
+
+def check_type(dtype, device, *tiles):
     for layout in (channels_last, torch.clone):
         args, options = operands(CASES["strides and dilation"], layout, device, dtype)
         check(args, options, *tiles)
-        check((*args[:2], None), options, SMALL)
+        check((*args[:2], None), options, tiles[0])
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+@on_devices
+def test_other_types(dtype, device):
+    available_on(LIBRARY, device)
+    check_type(dtype, device, SMALL, ALONE)
+
+
+@long(lambda: True)  # each case is kernels that nvcc builds, for 10 s
+@pytest.mark.gpu
+@pytest.mark.parametrize("tile", SPACE, ids=str)
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+def test_every_tile(dtype, tile):
+    available_on(LIBRARY, "cuda")
+    check_type(dtype, "cuda", tile)
 
 
 @pytest.mark.parametrize(
