@@ -300,13 +300,13 @@ class Operator:
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):
         """Whether the gradients need each tensor: it is a factor, and so is another one that needs a gradient."""
-        factors = [name for name in self.tensors if name not in self.rules.addends]
+        factors = [name for name in self.tensors if name not in (*self.rules.addends, *self.rules.constants)]
         wanted = {name for name, need in zip(self.tensors, needed) if need and name in factors}
         return [name in factors and bool(wanted - {name}) for name in self.tensors]
 
     def product(self, tensors, arguments):
         """The result of these tensors without addends: what it gains where one of them is the tangent of a factor."""
-        nothing = dict.fromkeys((*self.rules.addends, "beta"))
+        nothing = dict.fromkeys((*self.rules.addends, *self.rules.constants, "beta"))
         return self.functional(self.defaults | arguments | tensors | {name: None for name in nothing if name in self.defaults})
 
     def _cast(self, device, *args, **kwargs):
@@ -314,7 +314,8 @@ class Operator:
         values = self._bound(args, kwargs)
         lowered = self.rules.lowered and values.get("precision") in LOWERED
         dtype = torch.get_autocast_dtype(device) if lowered else torch.float32
-        cast = {name: values[name].to(dtype) for name in self.tensors if _is_cast(name, values[name], device)}
+        operands = [name for name in self.tensors if name not in self.rules.constants]
+        cast = {name: values[name].to(dtype) for name in operands if _is_cast(values[name], device)}
         with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(getattr(_C.DispatchKey, f"Autocast{device.upper()}"))):
             return self.functional(values | cast)
 
@@ -384,8 +385,8 @@ def _with_zeros(tensor, dim):
     return torch.cat((tensor, tensor.new_zeros([1 if d == dim else size for d, size in enumerate(tensor.shape)])), dim)
 
 
-def _is_cast(name, tensor, device):
-    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; and no scales."""
-    if tensor is None or name.startswith("scale"):
+def _is_cast(tensor, device):
+    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64."""
+    if tensor is None:
         return False
     return tensor.device.type == device and tensor.dtype in (torch.float16, torch.bfloat16, torch.float32)

@@ -65,7 +65,17 @@ def cannot_fuse(problem):
         return f"it multiplies float32 as {modes}, not {problem.precision}"
     if SCHEMES[problem.precision].shifted:
         return f"{problem.precision} shifts rows by their largest elements, which no slice of them knows: planes has it"
-    return None
+    return reads_b(problem)
+
+
+def reads_b(problem):
+    """Why a design that reads B itself refuses its planes, as a sentence, or None."""
+    return "it reads B itself, not the planes that a Split has: planes does" if problem.b_split else None
+
+
+def padded(k):
+    """K of planes: at least one MULTIPLE, so that rows are aligned where K is 0."""
+    return max(1, -(-k // MULTIPLE)) * MULTIPLE
 
 
 def room(matrix, precision):
@@ -80,10 +90,20 @@ def room(matrix, precision):
     scheme = SCHEMES[precision]
     once = matrix if matrix.stride(0) else matrix[:1]
     batch, r, k = once.shape
-    padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
-    planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
+    planes = torch.empty((scheme.planes, batch, r, padded(k)), dtype=scheme.dtype, device=matrix.device)
     zeros = functools.partial(torch.zeros, (batch, 3, r), dtype=torch.int32, device=matrix.device)
     return once, planes, fresh(zeros) if scheme.shifted else None
+
+
+def side_by_side(matrices, precision):
+    """The shapes of the planes of FP32 matrices (..., R, K) with those of a row one after the other, and of ranges or None."""
+    scheme, (*batch, r, k) = SCHEMES[precision], matrices.shape
+    return (*batch, r, scheme.planes * padded(k)), (*batch, 3, r) if scheme.shifted else None
+
+
+def apart(planes, precision):
+    """Planes side by side (batch, R, planes K) as those of `room`, with other strides."""
+    return planes.unflatten(-1, (SCHEMES[precision].planes, -1)).permute(2, 0, 1, 3)
 
 
 def of_batch(matrix, planes, ranges):
