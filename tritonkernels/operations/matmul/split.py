@@ -61,6 +61,7 @@ class Split:
 def make(library, b, precision, launches):
     """A Split of B. launches(matrices (batch, N, K), planes, ranges, precision) fill planes, as in schemes.room."""
     validate.tensor("b", b, dtypes=(torch.float32,), ranks=range(2, 65))
+    library.runs_on(b)
     if not is_plain(b) or is_functorch_wrapped_tensor(b):
         kind = "a tensor inside a transform of torch.func" if is_functorch_wrapped_tensor(b) else type(b).__name__
         raise DtypeError("b", kind, "a torch.Tensor with memory of its own", "Split it before, outside of what wraps it.")
@@ -68,7 +69,6 @@ def make(library, b, precision, launches):
         remedy = "Make it outside torch.inference_mode(); the products may be inside."
         raise ArgumentError("b", "an inference tensor", "a tensor that counts its changes", remedy)
     precision = validate.choice("precision", precision, (*SCHEMES,), MODES)
-    library.runs_on(b)
     library.get_ready()
     with torch.inference_mode(False), torch.no_grad(), on_device(b.device):
         columns = b.detach().resolve_neg().mT
