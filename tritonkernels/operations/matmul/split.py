@@ -32,6 +32,7 @@ class Split:
     planes: torch.Tensor
     ranges: torch.Tensor | None
     _state: tuple[Any, ...]
+    _memory: torch.UntypedStorage  # kept, so that no other tensor gets its address
 
     @property
     def shape(self) -> torch.Size:
@@ -79,12 +80,12 @@ def make(library, b, precision, launches):
         for matrices, of_part, *ranges_of_part in uniform_batches(*given) if planes.numel() else ():
             for launch in launches(matrices, apart(of_part, precision), next(iter(ranges_of_part), None), precision):
                 launch.run()
-    return Split(b, precision, planes, ranges, _state_of(b))
+    return Split(b, precision, planes, ranges, _state_of(b), b.untyped_storage())
 
 
 def _state_of(tensor):
     """What differs after a change: in place, or of where it is and lies. Torch counts no writes through .data or .numpy()."""
-    return tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+    return tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride()
 
 
 def unpacked(b, precision):

@@ -186,9 +186,10 @@ def test_what_it_says(library, precision, per_element, per_column):
         lambda b: b.detach()[0].zero_(),
         lambda b: b.t_(),
         lambda b: setattr(b, "data", torch.randn(300, 300)),
+        lambda b: setattr(b, "data", b.data.mT),
         lambda b: tritonkernels.matmul(torch.randn(300, 300), torch.randn(300, 300), precision="fp16x3", out=b),
     ],
-    ids=["in place", "a view in place", "transposed in place", "other memory", "as an out"],
+    ids=["in place", "a view in place", "transposed in place", "other memory", "other strides", "as an out"],
 )
 def test_a_tensor_that_changed(library, change):
     package = PACKAGES[library.package]
