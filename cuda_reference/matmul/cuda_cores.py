@@ -4,7 +4,7 @@ import functools
 
 from tritonkernels.design import Design
 from tritonkernels.operations.gemm.split_counts import counts_for, few_blocks, split_counts
-from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee, reads_b
+from tritonkernels.operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from tritonkernels.operations.matmul.work import of_splits
 
 from ..common import registers
@@ -63,7 +63,7 @@ def _configs(problem, target):
 def _refuses(problem, target):
     if problem.precision not in NO_FINER_THAN_IEEE:
         return f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
-    return reads_b(problem)
+    return None
 
 
 def _tiles(problem, config):

@@ -104,4 +104,4 @@ def work(problem, config, target):
     return *before, *both, after, *computed_again(problem)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work, reads_split=True)

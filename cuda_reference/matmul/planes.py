@@ -96,4 +96,4 @@ def work(problem, config, target):
     return _work(_splits(problem, config)[0])(problem, config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work, reads_split=True)

@@ -5,7 +5,6 @@ import itertools
 from tritonkernels.choice.work import MANY, kept, streamed
 from tritonkernels.design import Design
 from tritonkernels.operations.gemm.split_counts import one_by_one
-from tritonkernels.operations.matmul.schemes import reads_b
 from tritonkernels.operations.matmul.work import copies, main_kernel
 from tritonkernels.workspace import counters, partial_sums
 
@@ -71,7 +70,7 @@ def _refuses(problem, target):
         return f"it multiplies float32 as tf32x3, not {problem.precision}"
     if target.is_gpu and target.arch != 90:
         return f"it needs wgmma, which only sm_90 has; {target.name} is {target.isa}"
-    return reads_b(problem)
+    return None
 
 
 def _launches(problem, config, a, b, c, bias, out):

@@ -24,7 +24,7 @@ from ..language.gluon_tile import PLAIN, Operand, Staging, accumulators, distanc
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.renamed import barrier
 from ..language.structs import Matrices, Vector
-from ..operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee, reads_b
+from ..operations.matmul.schemes import NO_FINER_THAN_IEEE, in_ieee
 from .parts.arguments import Arithmetic, Epilogue, Sizes
 from .parts.gluon_product import Words, copy_slices, first_slices, in_words, part_of, product_design, store_part
 from .parts.ranges_of_k import Splits
@@ -88,7 +88,7 @@ TILES = (
 def refuses(problem, target):
     lacking = needs_a_gpu(target) or target.lacks("cp.async", 80)
     if lacking or problem.precision in NO_FINER_THAN_IEEE:
-        return lacking or reads_b(problem)
+        return lacking
     return f"it multiplies float32 on CUDA cores, and has no {problem.precision}"
 
 

@@ -216,4 +216,4 @@ def tile(config):
 
 
 WORK = of_planes(tile, in_groups=False)
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile, reads_split=True)

@@ -23,7 +23,6 @@ MUTANTS = [
         ("the caller's precision", "return tensor, b.precision, {", "return tensor, precision, {"),
         ("gradients of B forgotten", "if tensor.requires_grad and torch.is_grad_enabled():", "if False:"),
         ("no gradients of B wanted", "if tensor.requires_grad and torch.is_grad_enabled():", "if tensor.requires_grad:"),
-        ("planes of inference", "torch.inference_mode(False), ", ""),
         ("signs as they lie", ".detach().resolve_neg()", ".detach()"),
         ("bytes of planes alone", "for t in (self.planes, self.ranges)", "for t in (self.planes,)"),
     ),
@@ -53,7 +52,11 @@ MUTANTS = [
         "tritonkernels/operations/matmul/schemes.py",
         "reused_operand and (either or not_split_again)",
         ("planes in another order", ".permute(2, 0, 1, 3)", ".flip(2).permute(2, 0, 1, 3)"),
-        ("designs that read B", 'planes does" if problem.b_split else None', 'planes does" if False else None'),
+    ),
+    *of(
+        "tritonkernels/library.py",
+        "reused_operand and not_split_again",
+        ("designs that read B", "if problem.b_split and not design.reads_split:", "if False:"),
     ),
     *of(
         "tritonkernels/operations/matmul/work.py",

@@ -18,7 +18,6 @@ def refuses(problem):
         f"a batch of {problem.batch}": problem.batch != 1,
         "both a bias and C": problem.bias and problem.beta != 0,
         "an activation": problem.activation is not None,
-        "planes of B": problem.b_split,
     }
     found = [what for what, is_so in faults.items() if is_so]
     return f"gemm has none of {' and '.join(found)}" if found else None

@@ -20,7 +20,6 @@ def refuses(problem):
         f"a result in {problem.out_dtype}": problem.out_dtype != problem.dtype or problem.dtype not in VECTORS,
         f"sums in {problem.accumulate}": problem.accumulate not in ("fp32", "fp64"),
         "an activation": problem.activation is not None,
-        "planes of B": problem.b_split,
         "both a bias and C": problem.bias and problem.beta != 0,
         f"a batch of {problem.batch}": problem.batch * max(problem.m, problem.n) > LARGEST_SIZE,
     }

@@ -65,12 +65,7 @@ def cannot_fuse(problem):
         return f"it multiplies float32 as {modes}, not {problem.precision}"
     if SCHEMES[problem.precision].shifted:
         return f"{problem.precision} shifts rows by their largest elements, which no slice of them knows: planes has it"
-    return reads_b(problem)
-
-
-def reads_b(problem):
-    """Why a design that reads B itself refuses its planes, as a sentence, or None."""
-    return "it reads B itself, not the planes that a Split has: planes does" if problem.b_split else None
+    return None
 
 
 def padded(k):

@@ -71,7 +71,7 @@ def make(library, b, precision, launches):
         raise ArgumentError("b", "an inference tensor", "a tensor that counts its changes", remedy)
     precision = validate.choice("precision", precision, (*SCHEMES,), MODES)
     library.get_ready()
-    with torch.inference_mode(False), torch.no_grad(), on_device(b.device):
+    with on_device(b.device):
         columns = b.detach().resolve_neg().mT
         scheme, (of_planes, of_ranges) = SCHEMES[precision], side_by_side(columns, precision)
         planes = torch.empty(of_planes, dtype=scheme.dtype, device=b.device)
