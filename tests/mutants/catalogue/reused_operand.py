@@ -70,7 +70,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/matmul/planes.py",
-        "reused_operand and (not_split_again or either)",
+        "reused_operand and (not_split_again or what_follows) and tritonkernels",
         ("B split again", "if problem.b_split:", "if False:"),
         ("rows of B as long as K", "[None, :] * b.row", "[None, :] * sizes.K"),
     ),

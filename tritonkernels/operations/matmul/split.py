@@ -12,6 +12,7 @@ from ...batches import uniform_batches
 from ...errors import ArgumentError, DtypeError, GradientError
 from ...numerics import MODES
 from ...plans import is_plain, on_device
+from ...problem import bound_idle_strides
 from .schemes import SCHEMES, apart, side_by_side
 
 AGAIN = "Call split() again."
@@ -72,7 +73,7 @@ def make(library, b, precision, launches):
     precision = validate.choice("precision", precision, (*SCHEMES,), MODES)
     library.get_ready()
     with on_device(b.device):
-        columns = b.detach().resolve_neg().mT
+        columns = bound_idle_strides(b.detach().resolve_neg()).mT
         scheme, (of_planes, of_ranges) = SCHEMES[precision], side_by_side(columns, precision)
         planes = torch.empty(of_planes, dtype=scheme.dtype, device=b.device)
         ranges = None if of_ranges is None else torch.zeros(of_ranges, dtype=torch.int32, device=b.device)
