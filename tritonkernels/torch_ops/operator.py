@@ -314,8 +314,7 @@ class Operator:
         values = self._bound(args, kwargs)
         lowered = self.rules.lowered and values.get("precision") in LOWERED
         dtype = torch.get_autocast_dtype(device) if lowered else torch.float32
-        operands = [name for name in self.tensors if name not in self.rules.constants]
-        cast = {name: values[name].to(dtype) for name in operands if _is_cast(values[name], device)}
+        cast = {name: values[name].to(dtype) for name in self.tensors if _is_cast(name, values[name], device)}
         with _C._ExcludeDispatchKeyGuard(_C.DispatchKeySet(getattr(_C.DispatchKey, f"Autocast{device.upper()}"))):
             return self.functional(values | cast)
 
@@ -385,8 +384,8 @@ def _with_zeros(tensor, dim):
     return torch.cat((tensor, tensor.new_zeros([1 if d == dim else size for d, size in enumerate(tensor.shape)])), dim)
 
 
-def _is_cast(tensor, device):
-    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64."""
-    if tensor is None:
+def _is_cast(name, tensor, device):
+    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; no scales and no planes of B."""
+    if tensor is None or name.startswith(("scale", "b_")):
         return False
     return tensor.device.type == device and tensor.dtype in (torch.float16, torch.bfloat16, torch.float32)

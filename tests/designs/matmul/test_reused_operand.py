@@ -21,7 +21,15 @@ from tests.harness import (
     step_two,
     transposed,
 )
-from tritonkernels.errors import ArgumentError, DeviceError, DtypeError, GradientError, ShapeError, UnsupportedError
+from tritonkernels.errors import (
+    ArgumentError,
+    DeviceError,
+    DtypeError,
+    GradientError,
+    OverlapError,
+    ShapeError,
+    UnsupportedError,
+)
 from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.operations.matmul.split import unpacked
 from tritonkernels.target import Target
@@ -259,6 +267,8 @@ def test_planes_of_another_tensor(library):
     a, b = torch.randn(4, 300), torch.randn(300, 5)
     s = PACKAGES[library.package].split(b, **X3)
     assert torch.equal(operator(a, b, b_planes=s.planes, b_ranges=s.ranges, **X3), PACKAGES[library.package].matmul(a, s))
+    with pytest.raises(OverlapError, match=r"^out: .*memory shared with b_planes"):
+        operator.out(a, b, b_planes=s.planes, b_ranges=s.ranges, out=s.planes.view(torch.float32)[:4, :5], **X3)
     for planes, ranges, precision, name in (
         (s.planes[:, 1:], s.ranges, "fp16x3", "b_planes"),
         (s.planes.float(), s.ranges, "fp16x3", "b_planes"),

@@ -35,6 +35,7 @@ MUTANTS = [
     *of(
         "tritonkernels/operations/matmul/prepare.py",
         "reused_operand and planes_of_another",
+        ("out over planes", '"scale_b": scale_b, **planes}', '"scale_b": scale_b}'),
         ("planes unchecked", "        check_planes(b, precision, b_planes, b_ranges)\n", "        pass\n"),
     ),
     *of(
@@ -95,8 +96,8 @@ MUTANTS = [
         ("planes of B with its tangent", '*self.rules.constants, "beta"', '"beta"'),
         (
             "planes cast",
-            " if name not in self.rules.constants]\n        cast",
-            "]\n        cast",
+            'name.startswith(("scale", "b_"))',
+            'name.startswith("scale")',
         ),
     ),
 ]
