@@ -242,8 +242,9 @@ def split(b: Tensor, *, precision: SplitPrecision) -> Split:
 
     A design that multiplies planes splits both operands in each call: for few rows that takes as long as the product. Of a
     Split it splits A alone, and the result has the same bits. Only such designs take a Split: `planes` and CUDA's
-    `persistent_planes`. (precision="fp32" of a K below 260 or above 2^21 is computed from B itself.) Both packages take the
-    Splits of either, in all that matmul does: batches, out, torch.compile, vmap, CUDA graphs.
+    `persistent_planes`. So of a few rows, which CUDA cores multiply sooner, B itself is the better argument. (precision="fp32"
+    of a K below 260 or above 2^21 is computed from B in any case.) Both packages take the Splits of either, in all that matmul
+    does: batches, out, torch.compile, vmap, CUDA graphs.
 
     Memory: the Split keeps B and, for each element of it, 4 bytes (fp32, fp16x3), 6 (bf16x6, bf16x9) or 8 (tf32x3), with K
     padded to a multiple of 64; fp32 and fp16x3 add 12 bytes a column. Its `nbytes` says how many, without those of B.
