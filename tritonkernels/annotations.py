@@ -11,6 +11,7 @@ ViewName = Literal["conv1d", "conv3d", "conv_transpose1d", "conv_transpose2d"]
 
 # The precisions of float32 operands, which modules take, and with those of all other dtypes.
 Float32MatmulPrecision = Literal["fp32", "ieee", "tf32", "tf32x3", "fp16x3", "bf16x6", "bf16x9", "torch"]
+SplitPrecision = Literal["fp32", "tf32x3", "fp16x3", "bf16x6", "bf16x9"]  # those of planes
 Float32Conv2dPrecision = Literal["fp32", "ieee", "tf32", "torch"]
 MatmulPrecision = Literal[
     Float32MatmulPrecision, "fp16", "bf16", "fp64", "fp8", "int8", "uint8", "int4", "uint4", "b1_xor", "b1_and"

@@ -139,6 +139,7 @@ class Problem:
     wide: bool  # some offset needs 64 bits
 
     op = ""
+    b_split = False  # the planes of B are given (operations/matmul/split.py)
 
     @property
     def flops(self):
@@ -423,6 +424,7 @@ class MatmulProblem(Problem):
     activation: str | None  # "relu", "gelu", "silu"
     b_dtype: torch.dtype | None = None  # of B where it is another than A's, as fp8 has two
     scales: str | None = None  # of A, B or both: "matrix" where each matrix has one, "rows" where rows or columns have
+    b_split: bool = False
 
     op = "matmul"
 

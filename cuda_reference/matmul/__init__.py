@@ -3,17 +3,19 @@
 import torch
 from torch import Tensor
 
-from tritonkernels.annotations import Accumulate, Activation, Config, MatmulPrecision
+from tritonkernels.annotations import Accumulate, Activation, Config, MatmulPrecision, SplitPrecision
 from tritonkernels.design import Design
 from tritonkernels.matmul import MATMUL
+from tritonkernels.operations.matmul.split import Split, make, unpacked
 from tritonkernels.torch_ops import Operator
 
 from ..launch import LIBRARY
+from .parts.split import splitting
 
 
 def matmul(
     a: Tensor,
-    b: Tensor,
+    b: Tensor | Split,
     *,
     precision: MatmulPrecision | None = None,
     out_dtype: torch.dtype | None = None,
@@ -30,6 +32,7 @@ def matmul(
     config: Config | None = None,
 ) -> Tensor:
     """tritonkernels.matmul, computed by the CUDA designs: arguments, result, error bound and errors are documented there."""
+    b, precision, planes = unpacked(b, precision)
     return OPERATOR(
         design,
         config,
@@ -45,8 +48,14 @@ def matmul(
         activation=activation,
         scale_a=scale_a,
         scale_b=scale_b,
+        **planes,
         out=out,
     )
+
+
+def split(b: Tensor, *, precision: SplitPrecision) -> Split:
+    """tritonkernels.split, computed by CUDA kernels: the same planes, bit by bit."""
+    return make(LIBRARY, b, precision, splitting)
 
 
 OPERATOR = Operator(LIBRARY, MATMUL)

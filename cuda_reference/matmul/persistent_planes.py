@@ -5,10 +5,10 @@ import functools
 
 import torch
 
-from tritonkernels.choice.work import KNOWN_PROBLEMS, addition, copy
+from tritonkernels.choice.work import KNOWN_PROBLEMS, addition
 from tritonkernels.design import Design
 from tritonkernels.operations.matmul.schemes import MULTIPLE, SCHEMES
-from tritonkernels.operations.matmul.work import computed_again, main_kernel
+from tritonkernels.operations.matmul.work import computed_again, main_kernel, splitting
 from tritonkernels.validate import LARGEST_SIZE
 
 from ..launch import Kernel, ceil_div, resident
@@ -65,9 +65,11 @@ def _refuses(problem, target):
     return None
 
 
-def _launches(problem, config, a, b, c, bias, out):
+def _launches(problem, config, a, b, c, bias, out, b_planes=None, b_ranges=None):
     of_a, a_planes, a_ranges = split_side_by_side(a, problem.precision, high_first=False)
-    of_b, b_planes, b_ranges = split_side_by_side(b.mT, problem.precision, high_first=True)
+    of_b = ()
+    if not problem.b_split:
+        of_b, b_planes, b_ranges = split_side_by_side(b.mT, problem.precision, high_first=True)
     yield from (*of_a, *of_b)
     of_corrections, of_main = products(problem)
     room = torch.empty(2, out.shape[0], problem.m, of_main.n, dtype=torch.float32, device=out.device)
@@ -91,10 +93,8 @@ def _blocks(problem):
 @functools.lru_cache(KNOWN_PROBLEMS)
 def _around(problem):
     """The Works before the products, and the one after."""
-    whole = products(problem)[1].k
-    sides = (problem.m, problem.a_shared), (problem.n, problem.b_shared)
-    splits = [copy(1 if shared else problem.batch, rows, whole, 4, written) for rows, shared in sides for written in (0, 2)]
-    return splits, addition(problem, 2, JOINED * THREADS, THREADS, problem.batch, problem.batch * _blocks(problem), 2)
+    blocks = problem.batch * _blocks(problem)
+    return splitting(problem), addition(problem, 2, JOINED * THREADS, THREADS, problem.batch, blocks, 2)
 
 
 def work(problem, config, target):
@@ -104,4 +104,4 @@ def work(problem, config, target):
     return *before, *both, after, *computed_again(problem)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work, reads_split=True)

@@ -4,7 +4,7 @@ import functools
 
 from tritonkernels.design import Design
 from tritonkernels.operations.gemm.split_counts import split_counts
-from tritonkernels.operations.matmul.schemes import SCHEMES
+from tritonkernels.operations.matmul.schemes import SCHEMES, apart
 from tritonkernels.operations.matmul.work import of_planes
 
 from ..launch import Kernel, configs_of, in_order
@@ -58,9 +58,12 @@ def _splits(problem, config):
     return splits_of(problem, config, 4 * config["BK"])
 
 
-def _launches(problem, config, a, b, c, bias, out):
+def _launches(problem, config, a, b, c, bias, out, b_planes=None, b_ranges=None):
     split_a, a_planes, a_ranges = split(a, problem.precision)
-    split_b, b_planes, b_ranges = split(b.mT, problem.precision)
+    if problem.b_split:
+        split_b, b_planes = (), apart(b_planes, problem.precision)
+    else:
+        split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     shared = (x.stride(0) if x is not None else 0 for x in (a_planes, b_planes, a_ranges, b_ranges))
     splits, slices = _splits(problem, config)
@@ -93,4 +96,4 @@ def work(problem, config, target):
     return _work(_splits(problem, config)[0])(problem, config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=work, reads_split=True)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..annotations import Accumulate, Activation, Config, MatmulPrecision
+from ..annotations import Accumulate, Activation, Config, MatmulPrecision, SplitPrecision
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -11,6 +11,7 @@ from ..operations.matmul.as_gemm import TO_GEMM
 from ..operations.matmul.as_gemv import TO_GEMV
 from ..operations.matmul.prepare import prepare
 from ..operations.matmul.rules import RULES
+from ..operations.matmul.split import Split, make, unpacked
 from ..torch_ops import Operator
 
 LADDER = (
@@ -139,7 +140,7 @@ LADDER = (
 
 def matmul(
     a: Tensor,
-    b: Tensor,
+    b: Tensor | Split,
     *,
     precision: MatmulPrecision | None = None,
     out_dtype: torch.dtype | None = None,
@@ -160,7 +161,7 @@ def matmul(
 
     a       (K,), (M, K) or (..., M, K): float16, bfloat16, float32, float64, float8_e4m3fn, float8_e5m2, int8 or uint8, any
             strides
-    b       (K,), (K, N) or (..., K, N), of the same dtype; either fp8 with either
+    b       (K,), (K, N) or (..., K, N), of the same dtype; either fp8 with either. Or a Split of a float32 B (`split`)
     precision  float32: "ieee" (default; CUDA cores), "fp32" (within the bound of ieee for K products on every element, by CUDA
             cores or, for K from 260 to 2^21, planes of fp16 on tensor cores, whichever is predicted to be faster; products by 0
             and 1 may be rounded), "tf32" (inputs rounded to nearest, 10 bits of mantissa, on tensor cores), the split modes
@@ -208,6 +209,7 @@ def matmul(
 
     Source: the tensor-core (WMMA) chapter of the CUDA programming guide.
     """
+    b, precision, planes = unpacked(b, precision)
     return OPERATOR(
         design,
         config,
@@ -223,8 +225,45 @@ def matmul(
         activation=activation,
         scale_a=scale_a,
         scale_b=scale_b,
+        **planes,
         out=out,
     )
+
+
+def split(b: Tensor, *, precision: SplitPrecision) -> Split:
+    """The planes of a float32 B that is multiplied often, made once, as a Split, which matmul takes in place of B.
+
+    b       (K, N) or (..., K, N), any strides; the weight of a linear layer is its weight.t()
+    precision  "fp32", "fp16x3", "tf32x3", "bf16x6" or "bf16x9"; the products' own, which is their default then
+
+        planes = split(layer.weight.t(), precision="fp16x3")
+        with torch.no_grad():
+            y = matmul(x, planes, bias=layer.bias)
+
+    A design that multiplies planes splits both operands in each call: for few rows that takes as long as the product. Of a
+    Split it splits A alone, and the result has the same bits. Only such designs take a Split: `planes` and CUDA's
+    `persistent_planes`. So of a few rows, which CUDA cores multiply sooner, B itself is the better argument. (precision="fp32"
+    of a K below 260 or above 2^21 is computed from B in any case.) Both packages take the Splits of either, in all that matmul
+    does: batches, out, torch.compile, vmap, CUDA graphs.
+
+    Memory: the Split keeps B and, for each element of it, 4 bytes (fp32, fp16x3), 6 (bf16x6, bf16x9) or 8 (tf32x3), with K
+    padded to a multiple of 64; fp32 and fp16x3 add 12 bytes a column. Its `nbytes` says how many, without those of B.
+
+    B must not change after that. A call with a Split raises ArgumentError if B was written to, moved or reshaped in place;
+    what torch does not count it cannot see, as writes through B.data, and compiled code looks when it is traced. It raises
+    ArgumentError for another precision, too, and GradientError where a gradient of B would be recorded: a Split is for
+    inference. A's gradient is that of the call with B itself. Other errors, of shapes and devices, are matmul's for B.
+
+    Raises ShapeError, DtypeError, DeviceError, ArgumentError (also for an inference tensor, whose writes torch does not count),
+    all before anything is launched.
+    """
+
+    def launches(*args):
+        from .parts.fp32_planes import splitting  # imports Triton
+
+        return splitting(*args)
+
+    return make(LIBRARY, b, precision, launches)
 
 
 MATMUL = Operation("matmul", prepare, RULES, LADDER, (TO_GEMV, TO_GEMM))

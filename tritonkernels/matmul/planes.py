@@ -38,7 +38,7 @@ from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..numerics import SLICE
-from ..operations.matmul.schemes import SCHEMES
+from ..operations.matmul.schemes import SCHEMES, apart
 from ..operations.matmul.work import of_planes
 from ..problem import needs_wide_offsets
 from ..workspace import counters
@@ -80,8 +80,8 @@ def _planes_kernel(
     first_k, end_k = range_of_k(splits, split, sizes.K)
     ks = first_k + tl.arange(0, BLOCK_K)
     # Nothing is masked in the loop: planes are padded along K, and rows past the last read it again and are not stored
-    a_ptrs = a.ptr + batch * a.batch + tl.minimum(rows, sizes.M - 1)[:, None] * sizes.K + ks[None, :]
-    b_ptrs = b.ptr + batch * b.batch + tl.minimum(cols, sizes.N - 1)[None, :] * sizes.K + ks[:, None]
+    a_ptrs = a.ptr + batch * a.batch + tl.minimum(rows, sizes.M - 1)[:, None] * a.row + ks[None, :]
+    b_ptrs = b.ptr + batch * b.batch + tl.minimum(cols, sizes.N - 1)[None, :] * b.row + ks[:, None]
     a_plane = tl.cast(a.plane, tl.int64)  # of 2^30 elements or more, the third is beyond 32 bits
     b_plane = tl.cast(b.plane, tl.int64)
     main = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -173,9 +173,12 @@ def configs(problem, target):
         yield from split_configs(numbers, problem, target, num_warps=num_warps, num_stages=stages)
 
 
-def launches(problem, config, a, b, c, bias, out):
+def launches(problem, config, a, b, c, bias, out, b_planes=None, b_ranges=None):
     split_a, a_planes, a_ranges = split(a, problem.precision)
-    split_b, b_planes, b_ranges = split(b.mT, problem.precision)
+    if problem.b_split:
+        split_b, b_planes = (), apart(b_planes, problem.precision)
+    else:
+        split_b, b_planes, b_ranges = split(b.mT, problem.precision)
     yield from (*split_a, *split_b)
     scheme, split_k = SCHEMES[problem.precision], config.kwargs["SPLIT_K"]
     wide = needs_wide_offsets(a_planes, b_planes, c, bias, out)
@@ -213,4 +216,4 @@ def tile(config):
 
 
 WORK = of_planes(tile, in_groups=False)
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=block_tile, reads_split=True)

@@ -54,7 +54,8 @@ def _evaluate(op, args, kwargs, change):
         scalar = name in ("alpha", "beta") and value is not None
         return change(torch.tensor(value, dtype=scalars).double()).item() if scalar else value
 
-    ignored = ("out_dtype", "accumulate", "out", "design", "config", *(() if op == "matmul" else ("precision",)))
+    ignored = ["out_dtype", "accumulate", "out", "design", "config", "b_planes", "b_ranges"]
+    ignored += [] if op == "matmul" else ["precision"]
     kwargs = {k: convert(k, v) for k, v in kwargs.items() if k not in ignored}
     return _EXACT[op](*(convert("", value) for value in args), **kwargs)
 

@@ -16,6 +16,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from .. import validate
 from ..errors import ArgumentError, ShapeError, UnsupportedError
 from ..problem import differ, holds
+from .matmul.split import unpacked_call
 from .volumes import conv3d
 
 LEAST = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}  # which is also what changes nothing
@@ -52,6 +53,8 @@ def call(library, name, given, precision, out, design, config):
 
 def viewed(op, args, kwargs):
     """The call of an operation, or of a view as one of its operation."""
+    if op == "matmul":
+        return op, *unpacked_call(args, kwargs)
     if op not in VIEWS:
         return op, args, kwargs
     given = [*VIEWS[op].given(*args, **kwargs)[0].items()]

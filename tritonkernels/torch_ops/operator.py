@@ -300,13 +300,13 @@ class Operator:
     @functools.lru_cache(64)  # noqa: B019, an operator lives as long as the process
     def saved(self, needed):
         """Whether the gradients need each tensor: it is a factor, and so is another one that needs a gradient."""
-        factors = [name for name in self.tensors if name not in self.rules.addends]
+        factors = [name for name in self.tensors if name not in (*self.rules.addends, *self.rules.constants)]
         wanted = {name for name, need in zip(self.tensors, needed) if need and name in factors}
         return [name in factors and bool(wanted - {name}) for name in self.tensors]
 
     def product(self, tensors, arguments):
         """The result of these tensors without addends: what it gains where one of them is the tangent of a factor."""
-        nothing = dict.fromkeys((*self.rules.addends, "beta"))
+        nothing = dict.fromkeys((*self.rules.addends, *self.rules.constants, "beta"))
         return self.functional(self.defaults | arguments | tensors | {name: None for name in nothing if name in self.defaults})
 
     def _cast(self, device, *args, **kwargs):
@@ -385,7 +385,7 @@ def _with_zeros(tensor, dim):
 
 
 def _is_cast(name, tensor, device):
-    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; and no scales."""
-    if tensor is None or name.startswith("scale"):
+    """Whether autocast casts it: as torch's, floats of at least 16 bits but float64; no scales and no planes of B."""
+    if tensor is None or name.startswith(("scale", "b_")):
         return False
     return tensor.device.type == device and tensor.dtype in (torch.float16, torch.bfloat16, torch.float32)

@@ -70,7 +70,7 @@ class Rules:
     outer      (**arguments) -> None, or of a call with an activation (function, arguments without it): recorded, it is torch's
     lowered    whether autocast lowers the operands, as torch.mm's; else it raises them to float32
     switch     () -> what precision="torch" is now
-    constants  the tensors that have no gradient
+    constants  the tensors that have no gradient, and that neither gradients nor tangents of the others need
     """
 
     arguments: str

@@ -15,8 +15,12 @@ SOURCE = Source("matmul/parts/split.cuh", (EXTREMES, *(f"matmul::split<{name}>" 
 def split(matrix, precision):
     """(launches, planes, ranges): buffers for an FP32 matrix (batch, R, K), as in schemes.room; the launches fill them."""
     once, planes, ranges = room(matrix, precision)
-    launches = _launches(once, ranges, planes, planes.shape[-1], planes.stride(0), planes.stride(2), precision)
-    return launches, *of_batch(matrix, planes, ranges)
+    return splitting(once, planes, ranges, precision), *of_batch(matrix, planes, ranges)
+
+
+def splitting(matrix, planes, ranges, precision):
+    """The launches that fill planes of an FP32 matrix (batch, R, K), whose matrices and rows follow each other, and ranges."""
+    return _launches(matrix, ranges, planes, planes.shape[-1], planes.stride(0), planes.stride(2), precision)
 
 
 def split_side_by_side(matrix, precision, high_first):

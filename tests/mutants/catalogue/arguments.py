@@ -54,7 +54,7 @@ MUTANTS = [
         "tritonkernels/operations/matmul/prepare.py",
         TESTS,
         ("out over bias", '"bias": bias, "scale_a"', '"scale_a"'),
-        ("out over a scale", '"scale_a": scale_a, "scale_b": scale_b}', '"scale_a": scale_a}'),
+        ("out over a scale", '"scale_a": scale_a, "scale_b": scale_b,', '"scale_a": scale_a,'),
         ("scales of another device", '    validate.same_device(argument, value, "a", a)\n', ""),
         ("b of another device", '    validate.same_device("b", b, "a", a)\n', ""),
         (

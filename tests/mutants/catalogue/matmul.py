@@ -191,7 +191,7 @@ MUTANTS = [
     *of(
         "tritonkernels/matmul/parts/fp32_planes.py",
         "result_is_right and planes and tritonkernels",
-        ("extremes of nothing", "if ranges is not None and once.numel():", "if ranges is not None:"),
+        ("extremes of nothing", "if ranges is not None and matrix.numel():", "if ranges is not None:"),
     ),
     *of(
         "tritonkernels/matmul/planes.py",

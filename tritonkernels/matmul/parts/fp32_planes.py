@@ -37,10 +37,11 @@ class Planes(NamedTuple):
     ptr: Any
     plane: Any
     batch: Any
+    row: Any
 
     @classmethod
     def of(cls, planes):
-        return cls(planes, *planes.stride()[:2])
+        return cls(planes, *planes.stride()[:3])
 
 
 class Ranges(NamedTuple):
@@ -145,7 +146,7 @@ def _split_kernel(
             counted -= needed_to_refuse(largest, smallest, SMALL)
         tl.atomic_add(ranges_ptrs + R + R, counted, mask=(rows < R) & (counted != 0))
     finite = tl.abs(whole) < float("inf")
-    planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * padded_k + ks[None, :]
+    planes_ptrs = planes.ptr + batch * planes.batch + rows[:, None] * planes.row + ks[None, :]
     inside = (rows < R)[:, None] & (ks < padded_k)[None, :]
     for number in tl.static_range(PLANES):
         part = high_part(whole, rest, SMALLEST, LIMIT) if number == 0 else rest
@@ -188,13 +189,18 @@ def _in_fp32(plane):
 
 def split(matrix, precision):
     """(the launches that fill them, planes, ranges) of an FP32 matrix (batch, R, K), as in schemes.room."""
-    scheme = SCHEMES[precision]
     once, planes, ranges = room(matrix, precision)
-    (batch, r, k), padded_k = once.shape, planes.shape[-1]
+    return splitting(once, planes, ranges, precision), *of_batch(matrix, planes, ranges)
+
+
+def splitting(matrix, planes, ranges, precision):
+    """The launches that fill planes of an FP32 matrix (batch, R, K), of any strides but along K, and ranges."""
+    scheme = SCHEMES[precision]
+    (batch, r, k), padded_k = matrix.shape, planes.shape[-1]
     lines = batch * ceil_div(r, CONFIG.kwargs["BLOCK_R"])
-    operands, wide = (Matrices.of(once), Ranges.of(ranges)), needs_wide_offsets(once, planes)
+    operands, wide = (Matrices.of(matrix), Ranges.of(ranges)), needs_wide_offsets(matrix, planes)
     launches = []
-    if ranges is not None and once.numel():
+    if ranges is not None and matrix.numel():
         grid = (lines * ceil_div(k, CONFIG.kwargs["BLOCK_K"]),)
         launches.append(TritonLaunch(_extremes_kernel, grid, CONFIG, *operands, r, k, WIDE=wide))
     constants = {"PLANES": scheme.planes, "STEP": scheme.step, "SMALLEST": scheme.smallest, "LIMIT": scheme.limit}
@@ -202,4 +208,4 @@ def split(matrix, precision):
     arguments = *operands, Planes.of(planes), r, k, padded_k
     grid = (lines * ceil_div(padded_k, CONFIG.kwargs["BLOCK_K"]),)
     launches.append(TritonLaunch(_split_kernel, grid, CONFIG, *arguments, **constants, WIDE=wide))
-    return launches, *of_batch(matrix, planes, ranges)
+    return launches

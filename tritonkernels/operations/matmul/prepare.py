@@ -11,6 +11,7 @@ from ...numerics import ACTIVATIONS, MODES
 from ...operation import Call
 from ...problem import PACKED, MatmulProblem, address, holds, is_aligned, layout_of, needs_wide_offsets
 from .schemes import FEWEST, MOST
+from .split import check_planes
 
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)  # which tensor cores multiply with each other, too
 OF_FP8 = (("fp8",), (torch.float16, torch.bfloat16, torch.float32))
@@ -47,13 +48,15 @@ def prepare(
     activation=None,
     scale_a=None,
     scale_b=None,
+    b_planes=None,
+    b_ranges=None,
     out=None,
 ):
     """Validate matmul's arguments into a Call of parts (a, b, c or None, bias or None, out), of scaled operands (..., out,
-    scale_a or None, scale_b or None).
+    scale_a or None, scale_b or None), with the planes of a Split (..., out, b_planes, b_ranges or None).
 
     In a part a is (batch, M, K), b (batch, K, N), c and out (batch, M, N), bias (N,), scale_a (batch, M, 1), scale_b
-    (batch, 1, N); bytes where a precision packs elements.
+    (batch, 1, N), b_planes (batch, N, planes K), b_ranges (batch, 3, N); bytes where a precision packs elements.
     """
     ranks = range(1, 65)
     a = validate.tensor("a", a, dtypes=tuple(ACCEPTS), ranks=ranks)
@@ -85,16 +88,19 @@ def prepare(
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
         validate.length("bias", bias, n, "N, the columns of the result")
+    if b_planes is not None:
+        check_planes(b, precision, b_planes, b_ranges)
     scale_a = _scale("scale_a", scale_a, a, (*batch, m, 1), "(M, 1) is one for each row of A")
     scale_b = _scale("scale_b", scale_b, a, (*batch, 1, n), "(1, N) is one for each column of B")
     if holds(alpha == 0):  # as in BLAS, A and B are then not read, and the product is 0
         matrix_a, matrix_b, k = matrix_a[..., :0], matrix_b[..., :0, :], 0
-        a, b, scale_a, scale_b = a[..., :0], b[..., :0], None, None
-    inputs = {"a": a, "b": b, "c": c, "bias": bias, "scale_a": scale_a, "scale_b": scale_b}
+        a, b, scale_a, scale_b, b_planes = a[..., :0], b[..., :0], None, None, None
+    planes = {"b_planes": b_planes, "b_ranges": b_ranges}
+    inputs = {"a": a, "b": b, "c": c, "bias": bias, "scale_a": scale_a, "scale_b": scale_b, **planes}
     overwritten = None if out is None else c  # or disjoint from it, as is checked next
     out = validate.result(out, shape, out_dtype, a.device, addend="c", **inputs)
     if precision == "fp32" and not _suits_planes(k, overwritten, out):
-        precision = "ieee"
+        precision, b_planes = "ieee", None
 
     def as_matrix(t):
         """c and out as matrices, with the row or column that a vector operand lacks."""
@@ -105,6 +111,9 @@ def prepare(
     matrix_c = None if c is None else as_matrix(c)
     matrix_a, matrix_b = matrix_a.expand(*batch, *matrix_a.shape[-2:]), matrix_b.expand(*batch, *matrix_b.shape[-2:])
     scales = [scale for scale in (scale_a, scale_b) if scale is not None]
+    following = (scale_a, scale_b) if scales else ()
+    if b_planes is not None:
+        following = [t if t is None else t.expand(*batch, *t.shape[-2:]) for t in (b_planes, b_ranges)]
     problem = MatmulProblem(
         dtype=a.dtype,
         out_dtype=out_dtype,
@@ -126,9 +135,10 @@ def prepare(
         activation=activation,
         b_dtype=None if b.dtype == a.dtype else b.dtype,
         scales="rows" if any(map(_varies, scales)) else "matrix" if scales else None,
+        b_split=b_planes is not None,
     )
-    present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, scale_a, scale_b) if t is not None]
-    return Call(problem, tuple(_part(uniform, c, bias, scale_a, scale_b) for uniform in uniform_batches(*present)), out)
+    present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, *following) if t is not None]
+    return Call(problem, tuple(_part(uniform, c, bias, following) for uniform in uniform_batches(*present)), out)
 
 
 def _suits_planes(k, c, out):
@@ -136,14 +146,11 @@ def _suits_planes(k, c, out):
     return holds(k >= FEWEST) and holds(k <= MOST) and (c is None or address(c) != address(out))
 
 
-def _part(uniform, c, bias, scale_a, scale_b):
+def _part(uniform, c, bias, following):
     """A part of the tensors among its members that are matrices, in their order."""
     matrices = iter(uniform)
     a, b, c = next(matrices), next(matrices), None if c is None else next(matrices)
-    part = a, b, c, bias, next(matrices)
-    if scale_a is None and scale_b is None:
-        return part
-    return *part, *(None if scale is None else next(matrices) for scale in (scale_a, scale_b))
+    return a, b, c, bias, next(matrices), *(None if t is None else next(matrices) for t in following)
 
 
 def _varies(matrices):

@@ -72,7 +72,8 @@ def outer(activation, **arguments):
 
 
 RULES = Rules(
-    "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, *, "
+    "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, "
+    "Tensor? b_planes=None, Tensor? b_ranges=None, *, "
     "str? precision=None, ScalarType? out_dtype=None, str? accumulate=None, Scalar alpha=1.0, Scalar? beta=None, "
     "str? activation=None",
     gradients,
@@ -86,5 +87,5 @@ RULES = Rules(
     settled=settled,
     outer=outer,
     switch=switches.of_products,
-    constants=("scale_a", "scale_b"),
+    constants=("scale_a", "scale_b", "b_planes", "b_ranges"),
 )

@@ -68,6 +68,11 @@ def cannot_fuse(problem):
     return None
 
 
+def padded(k):
+    """K of planes: at least one MULTIPLE, so that rows are aligned where K is 0."""
+    return max(1, -(-k // MULTIPLE)) * MULTIPLE
+
+
 def room(matrix, precision):
     """(what of it is split, planes, ranges) of an FP32 matrix (batch, R, K): one of the batch, where it shares one.
 
@@ -80,10 +85,20 @@ def room(matrix, precision):
     scheme = SCHEMES[precision]
     once = matrix if matrix.stride(0) else matrix[:1]
     batch, r, k = once.shape
-    padded_k = max(1, -(-k // MULTIPLE)) * MULTIPLE  # at least one, so that rows are aligned where K is 0
-    planes = torch.empty((scheme.planes, batch, r, padded_k), dtype=scheme.dtype, device=matrix.device)
+    planes = torch.empty((scheme.planes, batch, r, padded(k)), dtype=scheme.dtype, device=matrix.device)
     zeros = functools.partial(torch.zeros, (batch, 3, r), dtype=torch.int32, device=matrix.device)
     return once, planes, fresh(zeros) if scheme.shifted else None
+
+
+def side_by_side(matrices, precision):
+    """The shapes of the planes of FP32 matrices (..., R, K) with those of a row one after the other, and of ranges or None."""
+    scheme, (*batch, r, k) = SCHEMES[precision], matrices.shape
+    return (*batch, r, scheme.planes * padded(k)), (*batch, 3, r) if scheme.shifted else None
+
+
+def apart(planes, precision):
+    """Planes side by side (batch, R, planes K) as those of `room`, with other strides."""
+    return planes.unflatten(-1, (SCHEMES[precision].planes, -1)).permute(2, 0, 1, 3)
 
 
 def of_batch(matrix, planes, ranges):

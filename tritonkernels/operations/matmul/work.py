@@ -5,7 +5,7 @@ import functools
 from ...choice.work import KNOWN_PROBLEMS, Work, addition, copy, kept, lines_of, product
 from ...problem import PACKED
 from ..gemm.split_counts import at_once, one_by_one
-from .schemes import AGAIN, SCHEMES
+from .schemes import AGAIN, SCHEMES, padded
 
 
 @functools.lru_cache(KNOWN_PROBLEMS)
@@ -100,22 +100,27 @@ def computed_again(problem):
     return (Work(tiles, 128, 0.0, "ieee", 8.0 * AGAIN, 4.0 * problem.batch * (problem.m + problem.n), 1),)
 
 
+@functools.lru_cache(KNOWN_PROBLEMS)
+def splitting(problem):
+    """The kernels that split operands into planes, once each: one, or two where rows are shifted by their range."""
+    scheme, whole = SCHEMES[problem.precision], padded(problem.k)
+    sides = ((problem.m, problem.a_shared), (problem.n, problem.b_shared))[: 1 if problem.b_split else 2]
+    return tuple(
+        copy(1 if shared else problem.batch, rows, whole, 4, written)
+        for rows, shared in sides
+        for written in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
+    )
+
+
 def of_planes(tile, in_groups):
-    """The work with fp32 operands split into planes, once each, by a kernel, or two where rows are shifted by their range. Sums
-    of several splits of K are added up as `_adding` says."""
+    """The work of a product of planes, which are made first. Sums of several splits of K are added up as `_adding` says."""
     tile_of = kept(tile)
 
     def work(problem, config, target):
         scheme = SCHEMES[problem.precision]
-        whole = -(-problem.k // 64) * 64 or 64
-        planes = [
-            copy(1 if shared else problem.batch, rows, whole, 4, written)
-            for rows, shared in ((problem.m, problem.a_shared), (problem.n, problem.b_shared))
-            for written in ((0, scheme.planes) if scheme.shifted else (scheme.planes,))
-        ]
         t, itemsize = tile_of(config), scheme.planes * scheme.dtype.itemsize
         kernel = product(problem, t, target, itemsize=itemsize, batch=problem.batch)
         kernel = _adding(kernel, t, in_groups) if t.get("splits", 1) > 1 else kernel
-        return *planes, kernel, *computed_again(problem)
+        return *splitting(problem), kernel, *computed_again(problem)
 
     return work
