@@ -26,7 +26,7 @@ template <class T> struct Results {
     const T* bias;
     ImagesStrides stride;  // of out
     int64_t bias_step;
-    int pixels, channels, P, Q;
+    int pixels, channels, P, Q, activation = matmul::NONE;
 
     __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
         : out(out + group * g.k_per_group() * stride.out.c),
@@ -38,8 +38,21 @@ template <class T> struct Results {
           P(g.P),
           Q(g.Q) {}
 
-    __device__ __forceinline__ T* of_pixel(int pixel) const {
-        return out + pixel / Q / P * stride.n + pixel / Q % P * stride.h + pixel % Q * stride.w;
+    __device__ __forceinline__ T* of_pixel(int pixel) const { return out + place(pixel, stride); }
+
+    __device__ __forceinline__ int64_t place(int pixel, const ImagesStrides& of) const {
+        return pixel / Q / P * of.n + pixel / Q % P * of.h + pixel % Q * of.w;
+    }
+};
+
+// Images that are added to the results, of their group's first channel on; or null.
+template <class T> struct Residual {
+    const T* images;
+    ImagesStrides stride;
+
+    __device__ __forceinline__ Sum<T> at(const Results<T>& results, int pixel, int channel) const {
+        if (images == nullptr || pixel >= results.pixels || channel >= results.channels) return 0;
+        return matmul::widen(images[results.place(pixel, stride) + channel * stride.c]);
     }
 };
 
@@ -48,7 +61,7 @@ template <class T, int MS, int NS>
 __device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
     matmul::Strides strides{};
     strides.bias.step = to.bias_step;
-    const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, matmul::NONE, strides, 0);
+    const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, to.activation, strides, 0);
     float results[MS][NS][4];
     matmul::finish(results, sum, epilogue, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2, to.pixels, to.channels);
     matmul::for_runs<T, NS>(results, 0, [&](const auto& run, int row, int col) {
@@ -72,15 +85,41 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
     }
 }
 
+// Adds the residual; `store` adds the bias and applies the activation.
+template <class T, int MS, int NS>
+__device__ __forceinline__ void follow(matmul::LaneSums<float> (&sum)[MS][NS], Results<T>& to, const Residual<T>& residual,
+                                       int activation, int pixel, int channel) {
+    const int lane_row = threadIdx.x % 32 / 4, lane_col = threadIdx.x % 4 * 2;
+    for_sums(sum, [&](float& number, int i) {
+        const int row = i / 4 / NS * 16 + i % 4 / 2 * 8, col = i / 4 % NS * 8 + i % 2;
+        number += residual.at(to, pixel + lane_row + row, channel + lane_col + col);
+    });
+    to.activation = activation;
+}
+
+// All but the store.
+template <class T, int TM, int TN>
+__device__ __forceinline__ void follow(T (&sum)[TM][TN], Results<T>& to, const Residual<T>& residual, int activation, int pixel,
+                                       int channel) {
+    for_sums(sum, [&](T& number, int i) {
+        const int row = pixel + lane_row() + i / TN * ROWS_OF_LANES, col = channel + lane_col() + i % TN * COLS_OF_LANES;
+        if (to.bias != nullptr && col < to.channels) number += to.bias[col * to.bias_step];
+        number += residual.at(to, row, col);
+    });
+    to.bias = nullptr;
+    const matmul::Epilogue<T, T> epilogue(nullptr, nullptr, to.out, T(1), T(0), activation, {}, 0);
+    epilogue.activate_all([&](const auto& change) { for_sums(sum, [&](T& number, int) { change(number, 0, 0); }); });
+}
+
 enum class Math { FFMA, MMA, WGMMA };  // on CUDA cores; mma.sync; Hopper's wgmma
 
 // The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
-// takes `split_size` of the reduction, whole slices.
-template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED>
+// takes `split_size` of the reduction, whole slices. FOLLOWS: a residual, unless it is null, and an activation; else both are ignored.
+template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED, bool FOLLOWS = false>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, MATH == Math::WGMMA && BN <= 128 && CHUNKED ? 512 / (2 * BM) : 1)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
-              int split_size, int band) {
+              int split_size, int band, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
@@ -101,8 +140,14 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         Copies(input + group * channels * stride.input.c, taps, first_pixel, first_k, g, stride.input),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
-        const Results<T> results(out, bias, group, g, stride);
-        if (::add_splits<THREADS, 2>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+        Results<T> results(out, bias, group, g, stride);
+        if (!::add_splits<THREADS, 2>(sum, partial, counters)) return;
+        if constexpr (FOLLOWS) {
+            const int first = group * filters_of_group;
+            const Residual<T> of_group{residual == nullptr ? nullptr : residual + first * of_residual.c, of_residual};
+            follow(sum, results, of_group, activation, first_pixel + row, first_filter + col);
+        }
+        store(sum, results, first_pixel + row, first_filter + col);
     };
     if constexpr (MATH == Math::WGMMA) {
         matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};

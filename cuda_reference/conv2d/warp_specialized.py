@@ -3,6 +3,7 @@
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
+from tritonkernels.operations.conv2d.shapes import refuses_what_follows
 from tritonkernels.operations.conv2d.taps import CHUNK, are_across, every_tap, lie_along, matrices
 from tritonkernels.workspace import counters, partial_sums
 
@@ -47,7 +48,7 @@ def refuses(problem, target):
     positions = problem.n * problem.p * problem.q
     if positions > MOST_POSITIONS:
         return f"it numbers output pixels in 32 bits, {positions} are too many"
-    return refuses_on_hopper(problem, target, along=True) or beyond_maps(problem)
+    return refuses_what_follows(problem, target) or refuses_on_hopper(problem, target, along=True) or beyond_maps(problem)
 
 
 def configs(problem, target):

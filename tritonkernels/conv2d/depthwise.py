@@ -15,6 +15,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d.shapes import refuses_what_follows
 from ..operations.conv2d.work import of_outputs, strip
 from .parts.run_space import depthwise_configs, taps_unrolled
 from .parts.runs import count_runs
@@ -76,4 +77,4 @@ def work(problem, config, target):
     return (of_outputs(problem, target, blocks, threads, strip(problem, 4, block), channels, steps, outputs),)
 
 
-DESIGN = Design(configs=depthwise_configs, launches=launches, work=work)
+DESIGN = Design(refuses=refuses_what_follows, configs=depthwise_configs, launches=launches, work=work)

@@ -19,6 +19,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
+from ..operations.conv2d.shapes import refuses_what_follows
 from ..operations.conv2d.work import of_outputs, strip
 from ..problem import needs_wide_offsets
 from .parts.lanes import load_along, store_along
@@ -100,7 +101,9 @@ def _depthwise_channels_kernel(
 
 
 def refuses(problem, target):
-    return None if unrollable_depthwise(problem) else "it supports one filter per channel, with columns that it can unroll"
+    unrolled = unrollable_depthwise(problem)
+    refusal = None if unrolled else "it supports one filter per channel, with columns that it can unroll"
+    return refusal or refuses_what_follows(problem, target)
 
 
 def launches(problem, config, input, weight, bias, out):

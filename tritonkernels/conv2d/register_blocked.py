@@ -20,7 +20,7 @@ from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
-from ..operations.conv2d.shapes import MOST_TAPS
+from ..operations.conv2d.shapes import MOST_TAPS, refuses_what_follows
 from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program, work_of_tiles
 from .parts.window import load_window, multiplied
 
@@ -83,7 +83,9 @@ def _register_blocked_kernel(
 
 
 def refuses(problem, target):
-    return f"it unrolls the taps of a row: up to {MOST_TAPS}, not {problem.s}" if problem.s > MOST_TAPS else None
+    if problem.s > MOST_TAPS:
+        return f"it unrolls the taps of a row: up to {MOST_TAPS}, not {problem.s}"
+    return refuses_what_follows(problem, target)
 
 
 def configs(problem, target):

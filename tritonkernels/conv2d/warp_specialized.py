@@ -44,6 +44,7 @@ from ..language.structs import Images, Vector
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.on_hopper import refuses_on_hopper
+from ..operations.conv2d.shapes import refuses_what_follows
 from ..operations.conv2d.taps import CHUNK, Taps, are_across, every_tap, lie_along, matrices
 from ..operations.conv2d_weight.pieces import cut
 from ..problem import LARGEST_TILE, needs_wide_offsets
@@ -142,7 +143,7 @@ def refuses(problem, target):
     positions = problem.n * problem.p * problem.q
     if positions >= 2**31 - LARGEST_TILE:
         return f"it numbers output pixels in 32 bits, {positions} are too many"
-    return refuses_on_hopper(problem, target, along=True) or needs_a_gpu(target)
+    return refuses_what_follows(problem, target) or refuses_on_hopper(problem, target, along=True) or needs_a_gpu(target)
 
 
 def configs(problem, target):
