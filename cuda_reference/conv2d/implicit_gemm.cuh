@@ -16,6 +16,7 @@
 #include "../common/raster.cuh"
 #include "../matmul/parts/products.cuh"
 #include "parts/pixels.cuh"
+#include "parts/residual.cuh"
 #include "parts/thread_tile.cuh"
 
 namespace conv2d {
@@ -38,21 +39,8 @@ template <class T> struct Results {
           P(g.P),
           Q(g.Q) {}
 
-    __device__ __forceinline__ T* of_pixel(int pixel) const { return out + place(pixel, stride); }
-
-    __device__ __forceinline__ int64_t place(int pixel, const ImagesStrides& of) const {
-        return pixel / Q / P * of.n + pixel / Q % P * of.h + pixel % Q * of.w;
-    }
-};
-
-// Images that are added to the results, of their group's first channel on; or null.
-template <class T> struct Residual {
-    const T* images;
-    ImagesStrides stride;
-
-    __device__ __forceinline__ Sum<T> at(const Results<T>& results, int pixel, int channel) const {
-        if (images == nullptr || pixel >= results.pixels || channel >= results.channels) return 0;
-        return matmul::widen(images[results.place(pixel, stride) + channel * stride.c]);
+    __device__ __forceinline__ T* of_pixel(int pixel) const {
+        return out + pixel / Q / P * stride.n + pixel / Q % P * stride.h + pixel % Q * stride.w;
     }
 };
 
@@ -87,28 +75,29 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
 
 // Adds the residual; `store` adds the bias and applies the activation.
 template <class T, int MS, int NS>
-__device__ __forceinline__ void follow(matmul::LaneSums<float> (&sum)[MS][NS], Results<T>& to, const Residual<T>& residual,
-                                       int activation, int pixel, int channel) {
-    const int lane_row = threadIdx.x % 32 / 4, lane_col = threadIdx.x % 4 * 2;
-    for_sums(sum, [&](float& number, int i) {
-        const int row = i / 4 / NS * 16 + i % 4 / 2 * 8, col = i / 4 % NS * 8 + i % 2;
-        number += residual.at(to, pixel + lane_row + row, channel + lane_col + col);
-    });
-    to.activation = activation;
+__device__ __forceinline__ void follow(matmul::LaneSums<float> (&sum)[MS][NS], Results<T>& to, const Follows<T>& follows,
+                                       int pixel, int channel) {
+    const auto for_all = [&](const auto& change) {
+        for_sums(sum, [&](float& number, int i) { change(number, i / 4 / NS * 16 + i % 4 / 2 * 8, i / 4 % NS * 8 + i % 2); });
+    };
+    follows.add(for_all, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2);
+    to.activation = follows.activation;
 }
 
 // All but the store.
 template <class T, int TM, int TN>
-__device__ __forceinline__ void follow(T (&sum)[TM][TN], Results<T>& to, const Residual<T>& residual, int activation, int pixel,
-                                       int channel) {
-    for_sums(sum, [&](T& number, int i) {
-        const int row = pixel + lane_row() + i / TN * ROWS_OF_LANES, col = channel + lane_col() + i % TN * COLS_OF_LANES;
-        if (to.bias != nullptr && col < to.channels) number += to.bias[col * to.bias_step];
-        number += residual.at(to, row, col);
-    });
+__device__ __forceinline__ void follow(T (&sum)[TM][TN], Results<T>& to, const Follows<T>& follows, int pixel, int channel) {
+    const auto for_all = [&](const auto& change) {
+        for_sums(sum, [&](T& number, int i) { change(number, i / TN * ROWS_OF_LANES, i % TN * COLS_OF_LANES); });
+    };
+    const int first = channel + lane_col();
+    if (to.bias != nullptr)
+        for_all([&](T& number, int, int col) {
+            if (first + col < to.channels) number += to.bias[(first + col) * to.bias_step];
+        });
     to.bias = nullptr;
-    const matmul::Epilogue<T, T> epilogue(nullptr, nullptr, to.out, T(1), T(0), activation, {}, 0);
-    epilogue.activate_all([&](const auto& change) { for_sums(sum, [&](T& number, int) { change(number, 0, 0); }); });
+    follows.add(for_all, pixel + lane_row(), first);
+    follows.activate(for_all);
 }
 
 enum class Math { FFMA, MMA, WGMMA };  // on CUDA cores; mma.sync; Hopper's wgmma
@@ -143,9 +132,9 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         Results<T> results(out, bias, group, g, stride);
         if (!::add_splits<THREADS, 2>(sum, partial, counters)) return;
         if constexpr (FOLLOWS) {
-            const int first = group * filters_of_group;
-            const Residual<T> of_group{residual == nullptr ? nullptr : residual + first * of_residual.c, of_residual};
-            follow(sum, results, of_group, activation, first_pixel + row, first_filter + col);
+            const T* const of_group = residual == nullptr ? nullptr : residual + group * filters_of_group * of_residual.c;
+            const Follows<T> follows{of_group, of_residual, activation, results.pixels, results.channels, g.P, g.Q};
+            follow(sum, results, follows, first_pixel + row, first_filter + col);
         }
         store(sum, results, first_pixel + row, first_filter + col);
     };

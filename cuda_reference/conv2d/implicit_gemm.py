@@ -12,8 +12,7 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts import channels_last
 from ..launch import Kernel, ceil_div, configs_of
-from ..matmul.parts.arguments import ACTIVATIONS
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.taps import THREADS, are_in_chunks, in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
@@ -33,7 +32,7 @@ KERNEL = Kernel(
     "conv2d::implicit_gemm<{T}, conv2d::Math::{MATH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {CHUNKED}>",
     [{"CHUNKED": True}, {"CHUNKED": False}],
 )
-FOLLOWED = Kernel(KERNEL.template.replace("{CHUNKED}", "{CHUNKED}, true"), KERNEL.space)  # by a residual or an activation
+FOLLOWED = followed(KERNEL)
 
 
 def on_tensor_cores(problem):
@@ -131,12 +130,11 @@ def launches(problem, config, input, weight, bias, out, residual=None):
         arrivals = counters(tiles, out)
     *_, geometry, strides = arguments(problem, input, weight, bias, out)
     tensors = input, filters, bias, out, taps, partial, arrivals
-    follows = residual, (0, 0, 0, 0) if residual is None else residual.stride(), ACTIVATIONS.index(problem.activation)
     yield (FOLLOWED if problem.after else KERNEL).launch(
         {"T": TYPES[problem.dtype], "BK": depth, "CHUNKED": chunked, **config},
         (tiles, splits),
         threads_of(config),
-        (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND, *follows),
+        (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND, *what_follows(problem, residual)),
         shared_bytes(config),
     )
 

@@ -3,13 +3,12 @@
 from tritonkernels.choice.work import MANY, STORED, Work, ahead_of, streamed
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.on_hopper import refuses_on_hopper
-from tritonkernels.operations.conv2d.shapes import refuses_what_follows
 from tritonkernels.operations.conv2d.taps import CHUNK, are_across, every_tap, lie_along, matrices
 from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
 from ..launch import Kernel, TensorMap, ceil_div, configs_of, resident
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.pixel_boxes import are_pixels, beyond_maps, map_of_inputs
 
 ROW_BYTES = 128  # of a slice's channels
@@ -42,13 +41,14 @@ _KERNEL = Kernel(
     "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {ALONG_C}, {CHANNELS_INSIDE}, {HALVES}>",
     [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
 )
+_FOLLOWED = followed(_KERNEL)
 
 
 def refuses(problem, target):
     positions = problem.n * problem.p * problem.q
     if positions > MOST_POSITIONS:
         return f"it numbers output pixels in 32 bits, {positions} are too many"
-    return refuses_what_follows(problem, target) or refuses_on_hopper(problem, target, along=True) or beyond_maps(problem)
+    return refuses_on_hopper(problem, target, along=True) or beyond_maps(problem)
 
 
 def configs(problem, target):
@@ -82,7 +82,7 @@ def cut(problem, config):
     return count - left, left, min(blocks, max(left, min(left * _slices(problem) // LEAST, left * MANY)))
 
 
-def launches(problem, config, input, weight, bias, out, taps=None):
+def launches(problem, config, input, weight, bias, out, residual=None, taps=None):
     """taps: where the convolution's are among those of `weight`, if it has more of them or in another order."""
     across = are_across(weight)
     operands = (input, are_pixels), (weight, lambda filters, _: across or lie_along(filters, 1))
@@ -99,12 +99,13 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     )
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
-    yield _KERNEL.launch(
+    given = *maps, bias, out, geometry, strides, taps or every_tap(problem)
+    yield (_FOLLOWED if problem.after else _KERNEL).launch(
         {"T": TYPES[problem.dtype], "ALONG_C": not across, "CHANNELS_INSIDE": out.stride(1) == 1}
         | {"HALVES": _has_halves(problem), **constants},
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
         (consumers + 1) * 128,
-        (*maps, bias, out, geometry, strides, taps or every_tap(problem), parts, arrivals, whole, left, sharers),
+        (*given, parts, arrivals, whole, left, sharers, *what_follows(problem, residual)),
         shared_bytes(config, across),
     )
 
