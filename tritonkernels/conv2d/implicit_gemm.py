@@ -177,16 +177,16 @@ def _implicit_gemm_kernel(
         c, s, r = next_slice((c, s, r), step, g.S, product.channels)
 
     offsets = places(out, image, p, q, group * g.k_per_group + k, OUT_AXIS)
-    residual_ptrs = None
+    added = None
     if residual is not None:
-        residual_ptrs = residual.ptr + places(residual, image, p, q, group * g.k_per_group + k, OUT_AXIS)
+        added = residual.ptr, places(residual, image, p, q, group * g.k_per_group + k, OUT_AXIS)
     pixel_inside = along(pixel < product.pixels, OUT_AXIS)
     k_inside = along(k < g.k_per_group, 1 - OUT_AXIS)
     bias_ptrs = None
     if bias is not None:
         bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, 1 - OUT_AXIS) * bias.step
     if how.SPLIT_K == 1:
-        finish(acc, bias_ptrs, residual_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
+        finish(acc, bias_ptrs, added, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
     else:
         SIZE: tl.constexpr = BLOCK_M * BLOCK_N
         within = tl.arange(0, acc.shape[0])[:, None] * acc.shape[1] + tl.arange(0, acc.shape[1])[None, :]
@@ -194,7 +194,7 @@ def _implicit_gemm_kernel(
         tl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, how.SPLIT_K):
             acc = sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K)
-            finish(acc, bias_ptrs, residual_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
+            finish(acc, bias_ptrs, added, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
 
 
 @triton.jit
@@ -205,16 +205,16 @@ def places(images: Images, image, p, q, k, AXIS: tl.constexpr):
 
 @triton.jit
 def finish(
-    acc, bias_ptrs, residual_ptrs, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr, ACTIVATION: tl.constexpr
+    acc, bias_ptrs, added, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr, ACTIVATION: tl.constexpr
 ):  # fmt: skip
-    """Add bias and residual, if there are any, and write what the activation makes of the part of the tile that is inside the
+    """Add bias and residual (`added`: its pointer and offsets), if there are any, and write what the activation makes of the part of the tile that is inside the
     result. ACROSS: acc's axes are the result's the other way round."""
     if ACROSS:
         acc = tl.trans(acc)
     if bias_ptrs is not None:
         acc += widened(tl.load(bias_ptrs, mask=k_inside, other=0), acc.dtype)
-    if residual_ptrs is not None:
-        acc += widened(tl.load(residual_ptrs, mask=pixel_inside & k_inside, other=0), acc.dtype)
+    if added is not None:
+        acc += widened(load_along(False, *added, pixel_inside & k_inside), acc.dtype)
     acc = activated(acc, ACTIVATION, out.ptr.dtype.element_ty.primitive_bitwidth == 16)
     store_along(False, out.ptr, offsets, rounded(acc, out.ptr.dtype.element_ty), pixel_inside & k_inside)
 

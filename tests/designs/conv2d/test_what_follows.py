@@ -27,15 +27,20 @@ from tritonkernels.errors import UnsupportedError
 from tritonkernels.numerics import ACTIVATIONS, judge
 from tritonkernels.target import Target
 
-REFUSING = ("depthwise", "depthwise_channels", "grouped", "register_blocked", "winograd")
+REFUSING = {  # designs that end with the bias
+    "tritonkernels": ("winograd",),
+    "cuda_reference": ("depthwise", "depthwise_channels", "grouped", "register_blocked", "winograd"),
+}
 CASES = {  # image, filters, options
     "ragged": ((2, 5, 7, 9), (67, 5, 3, 3), {"padding": 1}),
     "steps": ((1, 8, 9, 8), (6, 8, 2, 3), {"stride": 2, "dilation": (2, 1)}),
     "one tap": ((2, 8, 5, 13), (65, 8, 1, 1), {}),
     "patches": ((1, 3, 8, 12), (10, 3, 4, 4), {"stride": 4}),
     "groups": ((1, 6, 6, 7), (10, 3, 2, 2), {"groups": 2}),
+    "a filter a channel": ((1, 36, 9, 5), (36, 1, 3, 3), {"groups": 36, "padding": 1}),
     "one image": ((4, 6, 7), (5, 4, 3, 3), {}),
 }
+GROUPED = ("groups", "a filter a channel")
 LAYOUTS = {"nchw": torch.clone, "channels_last": channels_last}
 every_design = pytest.mark.parametrize("library, op, design", designs("conv2d"))
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -70,10 +75,12 @@ def operands(case, layout, dtype=torch.float32, device="cpu"):
     return tensors, random(filters[0], dtype=dtype, device=device), random(*shape, dtype=dtype, device=device), dict(options)
 
 
-def taken_by(design, case):
+def taken_by(library, design, case):
     if design.startswith("matmul"):
         return case in ("one tap", "patches")
-    return design not in REFUSING and (case != "groups" or design != "warp_specialized")
+    if design == "depthwise_channels":
+        return case == "a filter a channel"
+    return design not in REFUSING[library.package] and (case not in GROUPED or design != "warp_specialized")
 
 
 @every_design
@@ -83,14 +90,13 @@ def taken_by(design, case):
 def test_every_residual(library, op, design, layout, activation, device):
     available_on(library, device)
     precision = {"precision": "tf32"} if design == "warp_specialized" else {}
-    for case in CASES:
+    first = list((None, *ACTIVATIONS)).index(activation)  # so that each case meets each residual
+    for number, case in enumerate(CASES, first):
         (x, filters), bias, residual, options = operands(case, layout, device=device)
-        options |= precision
-        for strided, with_bias in zip(RESIDUALS, itertools.cycle((True, False))):
-            given = x, filters, bias if with_bias else None
-            follows = {"residual": strided(residual), "activation": activation}
-            taken = run_where_taken(library, op, design, *given, **follows, **options)
-            assert taken == taken_by(design, case)
+        follows = {"residual": RESIDUALS[number % 4](residual), "activation": activation}
+        given = x, filters, bias if number % 3 else None
+        taken = run_where_taken(library, op, design, *given, **follows, **options, **precision)
+        assert taken == taken_by(library, design, case)
 
 
 @every_design
@@ -100,11 +106,11 @@ def test_every_residual(library, op, design, layout, activation, device):
 def test_types(library, op, design, dtype, activation, device):
     """With an activation alone, and with all that follows."""
     available_on(library, device)
-    for case, layout in (("one tap", "channels_last"), ("ragged", "nchw")):
+    for case, layout in (("one tap", "channels_last"), ("ragged", "nchw"), ("a filter a channel", "channels_last")):
         (x, filters), bias, residual, options = operands(case, layout, dtype, device)
         for follows in ({}, {"residual": every_other(residual)}):
             taken = run_where_taken(library, op, design, x, filters, bias, activation=activation, **follows, **options)
-            assert not taken or taken_by(design, case)
+            assert not taken or taken_by(library, design, case)
 
 
 def in_splits(library, call):
@@ -163,16 +169,17 @@ def test_relu_keeps_nan_and_the_residual_s_infinities():
 @pytest.mark.parametrize("what", ({"activation": "silu"}, {"residual": True}), ids=("activation", "residual"))
 def test_designs_that_end_with_a_bias_refuse(library, what):
     """Also lessons; and none of them is chosen."""
+    refusing = REFUSING[library.package]
     x, filters = channels_last(random(1, 8, 9, 9)), random(8, 1, 3, 3)
     if "residual" in what:
         what = {"residual": random(1, 8, 7, 7)}
     call = prepare("conv2d", x, filters, groups=8, **what)
     for target in (Target.named("h200"), library.target(x.device)):
         found = {quote.design.name for quote in library.ranking(call.problem, target)}
-        assert found and found.isdisjoint(REFUSING)
+        assert found and found.isdisjoint(refusing)
     word = "an activation" if "activation" in what else "a residual"
     for design in library.designs("conv2d"):
-        if design.is_lesson or design.name in REFUSING[:-1]:
+        if design.is_lesson or design.name in refusing:
             with pytest.raises(UnsupportedError, match=word):
                 library.run(call, design.name)
 

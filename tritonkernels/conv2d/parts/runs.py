@@ -2,7 +2,7 @@
 
 import math
 
-from ...operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS, refuses_what_follows
+from ...operations.conv2d.shapes import COLUMN_ROWS, COLUMN_TAPS
 
 DEPTHWISE_ROWS = 40  # of inputs of a column that one output of `depthwise_channels` meets: its taps are unrolled
 
@@ -27,7 +27,7 @@ def refuses(problem, target):
         return f"it holds the taps of a column in registers: up to {COLUMN_TAPS}, not {problem.r}"
     if extent(1, problem) > COLUMN_ROWS:
         return f"it unrolls the rows from a column's first tap to its last: up to {COLUMN_ROWS}, not {extent(1, problem)}"
-    return refuses_what_follows(problem, target)
+    return None
 
 
 def side_by_side(t, channels, most):
