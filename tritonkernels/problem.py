@@ -278,8 +278,10 @@ class GemvProblem(Problem):
 
 @hashed_once
 class Conv2dProblem(Problem):
-    """out (N, K, P, Q) = activation(input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,) + residual (N, K, P, Q)), of a
-    cross-correlation."""
+    """out (N, K, P, Q) = activation(input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,) + residual (N, K, P, Q)).
+
+    The product is a cross-correlation.
+    """
 
     n: int
     c: int

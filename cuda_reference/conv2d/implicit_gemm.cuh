@@ -103,7 +103,7 @@ __device__ __forceinline__ void follow(T (&sum)[TM][TN], Results<T>& to, const F
 enum class Math { FFMA, MMA, WGMMA };  // on CUDA cores; mma.sync; Hopper's wgmma
 
 // The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
-// takes `split_size` of the reduction, whole slices. FOLLOWS: a residual, unless it is null, and an activation; else both are ignored.
+// takes `split_size` of the reduction, whole slices. FOLLOWS: residual (or null) and activation are not ignored.
 template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED, bool FOLLOWS = false>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, MATH == Math::WGMMA && BN <= 128 && CHUNKED ? 512 / (2 * BM) : 1)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,

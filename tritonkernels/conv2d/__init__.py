@@ -100,8 +100,8 @@ def conv2d(
             has one: "fp16", "bf16", "fp64"
     activation  None, "relu", "gelu" (with erf) or "silu", of the sums before they are rounded
     residual  added to the sums before the activation: of the result's shape and input's dtype, any strides
-    out     (N, K, P, Q) (or unbatched) of input's dtype to write into; may be the residual itself, and must not overlap an input
-            otherwise. Default: a new tensor
+    out     (N, K, P, Q) (or unbatched) of input's dtype to write into; may be the residual itself, and must not otherwise
+            overlap an input. Default: a new tensor
     design  one of designs("conv2d"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 

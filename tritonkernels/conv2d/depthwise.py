@@ -29,7 +29,8 @@ def _depthwise_kernel(
     BLOCK_K: tl.constexpr, TAPS: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, SLIDES: tl.constexpr, ACTIVATION: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q), residual as out or None. WIDE: offsets need 64 bits."""
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q), residual as out or None. WIDE:
+    offsets need 64 bits."""
     wait_for_earlier_kernels()
     block, block_k = blocks_of_program(g, BLOCK_K, CHANNELS_INSIDE)
     image, p, q = place_of_runs(block, 4, BLOCK, g, WIDE)

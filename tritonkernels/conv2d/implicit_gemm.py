@@ -31,8 +31,8 @@ from ..choice.work import copy
 from ..config import config_with
 from ..design import Design
 from ..integers import ceil_div
-from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.activation import activated
+from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
 from ..language.epilogue import rounded
@@ -111,8 +111,8 @@ def _implicit_gemm_kernel(
     input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, workspace, counters, product: Product,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, how: How, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """bias and residual may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are zeros, one a
-    tile. WIDE: offsets need 64 bits.
+    """bias and residual may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are
+    zeros, one a tile. WIDE: offsets need 64 bits.
     """
     wait_for_earlier_kernels()
     # Lanes lie along the rows of a tile, so that what is closer together is there.
@@ -207,8 +207,8 @@ def places(images: Images, image, p, q, k, AXIS: tl.constexpr):
 def finish(
     acc, bias_ptrs, added, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr, ACTIVATION: tl.constexpr
 ):  # fmt: skip
-    """Add bias and residual (`added`: its pointer and offsets), if there are any, and write what the activation makes of the part of the tile that is inside the
-    result. ACROSS: acc's axes are the result's the other way round."""
+    """Add bias and residual, if there are any, apply the activation, and write the part of the tile that is inside the result.
+    added: the residual's pointer and offsets. ACROSS: acc's axes are the result's the other way round."""
     if ACROSS:
         acc = tl.trans(acc)
     if bias_ptrs is not None:

@@ -2,8 +2,8 @@
 
 import torch
 
+from ...common.activations import ACTIVATIONS
 from ...launch import Kernel, Source
-from ...matmul.parts.arguments import ACTIVATIONS
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 

@@ -1,4 +1,4 @@
-"""conv2d's residual and activation: in every design that takes them, around the edges of tiles, and once where sums are shared."""
+"""conv2d's residual and activation in every design that takes them: around the edges of tiles, once where sums are shared."""
 
 import itertools
 
@@ -15,7 +15,6 @@ from tests.harness import (
     changed,
     channels_last,
     designs,
-    first_dim_inside,
     poisoned,
     prepare,
     random,
@@ -188,7 +187,6 @@ def test_designs_that_end_with_a_bias_refuse(library, what):
 @pytest.mark.parametrize("activation", (None, *ACTIVATIONS))
 @short(lambda package, activation: package is cuda_reference)
 def test_gradients_are_torch_s(package, activation):
-    """Of the rounded sums: those that torch's own functions compute in the same order."""
     tensors = [t.requires_grad_() for t in (random(2, 3, 6, 5), random(4, 3, 3, 3), random(4), random(2, 4, 4, 3))]
     torchs = [t.detach().clone().requires_grad_() for t in tensors]
     function = getattr(torch.nn.functional, activation) if activation else lambda t: t

@@ -42,8 +42,8 @@ def of_cuda(device):
 def of_triton(device):
     if backend.device_type() != device:
         pytest.skip(f"the {backend.name()} backend serves {backend.device_type()} tensors")
-    from tritonkernels.language.triton import tl, triton
     from tritonkernels.language.activation import activated
+    from tritonkernels.language.triton import tl, triton
 
     @triton.jit
     def apply(x_ptr, y_ptr, n, ACTIVATION: tl.constexpr, QUICK: tl.constexpr, BLOCK: tl.constexpr):
@@ -149,9 +149,7 @@ def numbers(path):
 
 
 def test_both_packages_have_the_same_numbers():
-    of_cuda, of_triton = map(
-        numbers, ("cuda_reference/matmul/parts/activation.cuh", "tritonkernels/language/activation.py")
-    )
+    of_cuda, of_triton = map(numbers, ("cuda_reference/matmul/parts/activation.cuh", "tritonkernels/language/activation.py"))
     assert len(of_cuda) == 5 and of_cuda == of_triton
 
 

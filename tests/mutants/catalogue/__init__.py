@@ -30,6 +30,7 @@ from tests.mutants.catalogue import (
     views,
     warp_rows_cuda,
     weight_gradients,
+    what_follows,
 )
 
 PARTS = (
@@ -62,5 +63,6 @@ PARTS = (
     choices,
     measuring,
     weight_gradients,
+    what_follows,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]

@@ -39,6 +39,7 @@ MUTANTS = [
         "tritonkernels and conv2d and depthwise and not channels",
         ("group of the first channels", "k // g.k_per_group * g.c_per_group", "0 * g.c_per_group"),
         ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
+        ("last rows of the last run written", "valid & (row < g.P)", "valid"),
     ),
     *of(
         "tritonkernels/conv2d/parts/window.py",
@@ -104,7 +105,6 @@ MUTANTS = [
             "x * taps[(AT - i * STEP) // DILATION]",
             "x * taps[(AT - (i - 1) * STEP) // DILATION % len(taps)]",
         ),
-        ("last rows of the last run written", "valid & (row < g.P)", "valid"),
         ("blocks of channels are taken for blocks of runs", "block_k = program % blocks\n", "block_k = program // blocks\n"),
         ("the last tap meets nothing", "<= (len(taps) - 1) * DILATION", "< (len(taps) - 1) * DILATION"),
         ("taps between those of a dilated column", " and (AT - i * STEP) % DILATION == 0", ""),
@@ -116,7 +116,7 @@ MUTANTS = [
         "tritonkernels/conv2d/grouped.py",
         "tritonkernels and conv2d and grouped or test_grouped and not hot_loop",
         ("last rows of the last run written", "(image < g.N) & k_inside & (p + i < g.P)", "(image < g.N) & k_inside"),
-        ("output channels of the next group written", "    if not WHOLE:\n", "    if False:\n"),
+        ("output channels of the next group written", "    if not how.WHOLE:\n", "    if False:\n"),
         ("group of the first channels", "group * g.c_per_group * input.c + h0", "h0"),
         ("rows below the image are not zero", "(h0 + at >= 0) & (h0 + at < g.H)", "(h0 + at >= 0)"),
         ("columns beside the image are not zero", "valid & (w >= 0) & (w < g.W)", "valid & (w >= 0)"),
@@ -131,7 +131,7 @@ MUTANTS = [
         "tritonkernels/conv2d/register_blocked.py",
         "tritonkernels and conv2d and register_blocked",
         ("window never slides", "window = window[1:]", "window = window[:3]"),
-        ("a window that slides where steps are longer", "SLIDES=slides", "SLIDES=True"),
+        ("a window that slides where steps are longer", '"SLIDES": slides', '"SLIDES": True'),
         (
             "results of a run in the wrong order",
             "tl.join(acc[0], acc[2]), tl.join(acc[1], acc[3])",
@@ -246,7 +246,7 @@ MUTANTS = [
         ("padding forgotten", '"padding": not is_unpadded(problem)', '"padding": False'),
         ("groups forgotten", '"groups": problem.groups != 1', '"groups": False'),
         ("bias forgotten in channels_last", "bias=bias, out", "out"),
-        ("bias forgotten in NCHW", "c=bias, out", "out"),
+        ("bias forgotten in NCHW", "column if added is None else added", "added"),
         ("images taken for one", "all(merges(t, t.ndim - 3) for t in (patches, results))", "True"),
     ),
     *of(

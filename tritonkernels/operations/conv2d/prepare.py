@@ -29,8 +29,8 @@ def prepare(
     memory_format=None,
     out=None,
 ):
-    """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched, and with a residual
-    (..., out, residual).
+    """Validate conv2d's arguments into a Call whose one part is (input, weight, bias or None, out), batched; with a residual it
+    is (..., out, residual).
 
     memory_format is that of a new result, by default channels_last if an operand's is.
     """
