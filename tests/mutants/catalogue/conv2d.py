@@ -247,7 +247,7 @@ MUTANTS = [
         ("groups forgotten", '"groups": problem.groups != 1', '"groups": False'),
         ("bias forgotten in channels_last", "bias=bias, out", "out"),
         ("bias forgotten in NCHW", "column if added is None else added", "added"),
-        ("images taken for one", "all(merges(t, t.ndim - 3) for t in (patches, results))", "True"),
+        ("images taken for one", "all(merges(t, t.ndim - 3) for t in (patches, results, added) if t is not None)", "True"),
     ),
     *of(
         "tritonkernels/operations/conv2d/unfolded.py",

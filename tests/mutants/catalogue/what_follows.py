@@ -94,7 +94,6 @@ MUTANTS = [
         "test_what_follows and cuda_reference",
         ("the residual's channels side by side", "channel * stride.c", "channel"),
         ("the residual of the first image", "pixel / Q / P * stride.n", "0 * stride.n"),
-        ("the residual past the last channel", "pixel < pixels && channel < channels", "pixel < pixels"),
         (
             "no activation",
             "epilogue(nullptr, nullptr, nullptr, 1, 0, activation,",
