@@ -279,7 +279,10 @@ class GemvProblem(Problem):
 
 @hashed_once
 class Conv2dProblem(Problem):
-    """out (N, K, P, Q) = input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,), a cross-correlation."""
+    """out (N, K, P, Q) = activation(input (N, C, H, W) * weight (K, C / groups, R, S) + bias (K,) + residual (N, K, P, Q)).
+
+    The product is a cross-correlation.
+    """
 
     n: int
     c: int
@@ -296,6 +299,8 @@ class Conv2dProblem(Problem):
     groups: int
     has_bias: bool
     channels_last: bool
+    activation: str | None = None  # "relu", "gelu", "silu"
+    residual: bool = False
 
     op = "conv2d"
 
@@ -309,19 +314,27 @@ class Conv2dProblem(Problem):
         found = {
             f"{self.groups} groups": self.groups != 1,
             f"precision {self.precision}": self.precision != FLOAT_PRECISION.get(self.dtype),
+            **dict.fromkeys(self.after, True),
         }
         return tuple(what for what, is_so in found.items() if is_so)
 
     @property
+    def after(self):
+        """What is done to a result after the convolution and its bias, in words."""
+        found = {"a residual": self.residual, "an activation": self.activation is not None}
+        return tuple(what for what, is_so in found.items() if is_so)
+
+    @property
     def flops(self):
-        """The operations of the convolution or of a gradient, which has the same products."""
-        per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias
+        """The operations of the convolution or of a gradient, which has the same products; an activation is not counted."""
+        per_output = 2 * (self.c // self.groups) * self.r * self.s + self.has_bias + self.residual
         return per_output * self.n * self.k * self.p * self.q
 
     @property
     def bytes(self):
-        """The bytes of the convolution or of a gradient: two of the three tensors are read, the third is written."""
-        images = self.n * (self.c * self.h * self.w + self.k * self.p * self.q)
+        """The bytes of the convolution or of a gradient: two of the three tensors are read, the third is written, and a
+        residual is read."""
+        images = self.n * (self.c * self.h * self.w + (1 + self.residual) * self.k * self.p * self.q)
         return (images + self.k * (self.c // self.groups * self.r * self.s + self.has_bias)) * self.dtype.itemsize
 
     @property

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from tritonkernels.annotations import Config, Conv2dPrecision, Padding, Pair
+from tritonkernels.annotations import Activation, Config, Conv2dPrecision, Padding, Pair
 from tritonkernels.conv2d import CONV2D
 from tritonkernels.design import Design
 from tritonkernels.operations.conv2d.as_matmul import Arrange
@@ -22,6 +22,8 @@ def conv2d(
     groups: int = 1,
     *,
     precision: Conv2dPrecision | None = None,
+    activation: Activation | None = None,
+    residual: Tensor | None = None,
     out: Tensor | None = None,
     design: Design | str | None = None,
     config: Config | None = None,
@@ -38,6 +40,8 @@ def conv2d(
         dilation=dilation,
         groups=groups,
         precision=precision,
+        activation=activation,
+        residual=residual,
         out=out,
     )
 

@@ -1,6 +1,7 @@
 """conv2d, depthwise: the template instances and launches of depthwise.cuh."""
 
 from tritonkernels.design import Design
+from tritonkernels.operations.conv2d.shapes import refuses_what_follows
 from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, configs_of
@@ -40,4 +41,4 @@ def work(problem, config, target):
     return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=registers),)
 
 
-DESIGN = Design(configs=configs, launches=launches, work=work)
+DESIGN = Design(refuses=refuses_what_follows, configs=configs, launches=launches, work=work)

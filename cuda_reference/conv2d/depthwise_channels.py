@@ -1,7 +1,7 @@
 """conv2d, depthwise_channels: the template instances and launches of depthwise_channels.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES, refuses_what_follows
 from tritonkernels.operations.conv2d.work import of_outputs, strip, whole
 
 from ..launch import Kernel, ceil_div, configs_of
@@ -33,7 +33,7 @@ def refuses(problem, target):
         return "it is for one filter a channel"
     if needed > STAGED_BYTES:
         return f"a block's filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
-    return None
+    return refuses_what_follows(problem, target)
 
 
 def launches(problem, config, input, weight, bias, out):

@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES, refuses_what_follows
 from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, config_of
@@ -67,7 +67,7 @@ def configs(problem, target):
 def _refuses(problem, target):
     if problem.terms and not _staged(problem, 4, 1):
         return f"the filters of 4 output channels and an input channel take more than {STAGED_BYTES} bytes of shared memory"
-    return None
+    return refuses_what_follows(problem, target)
 
 
 def _launches(problem, config, input, weight, bias, out):

@@ -16,6 +16,7 @@
 #include "../common/raster.cuh"
 #include "../matmul/parts/products.cuh"
 #include "parts/pixels.cuh"
+#include "parts/residual.cuh"
 #include "parts/thread_tile.cuh"
 
 namespace conv2d {
@@ -26,7 +27,7 @@ template <class T> struct Results {
     const T* bias;
     ImagesStrides stride;  // of out
     int64_t bias_step;
-    int pixels, channels, P, Q;
+    int pixels, channels, P, Q, activation = matmul::NONE;
 
     __device__ __forceinline__ Results(T* out, const T* bias, int group, const Geometry& g, const Strides& stride)
         : out(out + group * g.k_per_group() * stride.out.c),
@@ -48,7 +49,7 @@ template <class T, int MS, int NS>
 __device__ __forceinline__ void store(const matmul::LaneSums<float> (&sum)[MS][NS], const Results<T>& to, int pixel, int channel) {
     matmul::Strides strides{};
     strides.bias.step = to.bias_step;
-    const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, matmul::NONE, strides, 0);
+    const matmul::Epilogue<float, T> epilogue(nullptr, to.bias, to.out, 1.0f, 0.0f, to.activation, strides, 0);
     float results[MS][NS][4];
     matmul::finish(results, sum, epilogue, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2, to.pixels, to.channels);
     matmul::for_runs<T, NS>(results, 0, [&](const auto& run, int row, int col) {
@@ -72,15 +73,42 @@ __device__ __forceinline__ void store(const T (&sum)[TM][TN], const Results<T>& 
     }
 }
 
+// Adds the residual; `store` adds the bias and applies the activation.
+template <class T, int MS, int NS>
+__device__ __forceinline__ void follow(matmul::LaneSums<float> (&sum)[MS][NS], Results<T>& to, const Follows<T>& follows,
+                                       int pixel, int channel) {
+    const auto for_all = [&](const auto& change) {
+        for_sums(sum, [&](float& number, int i) { change(number, i / 4 / NS * 16 + i % 4 / 2 * 8, i / 4 % NS * 8 + i % 2); });
+    };
+    follows.add(for_all, pixel + threadIdx.x % 32 / 4, channel + threadIdx.x % 4 * 2);
+    to.activation = follows.activation;
+}
+
+// All but the store.
+template <class T, int TM, int TN>
+__device__ __forceinline__ void follow(T (&sum)[TM][TN], Results<T>& to, const Follows<T>& follows, int pixel, int channel) {
+    const auto for_all = [&](const auto& change) {
+        for_sums(sum, [&](T& number, int i) { change(number, i / TN * ROWS_OF_LANES, i % TN * COLS_OF_LANES); });
+    };
+    const int first = channel + lane_col();
+    if (to.bias != nullptr)
+        for_all([&](T& number, int, int col) {
+            if (first + col < to.channels) number += to.bias[(first + col) * to.bias_step];
+        });
+    to.bias = nullptr;
+    follows.add(for_all, pixel + lane_row(), first);
+    follows.activate(for_all);
+}
+
 enum class Math { FFMA, MMA, WGMMA };  // on CUDA cores; mma.sync; Hopper's wgmma
 
 // The filters' rows, of one group after the other, are `pitch` apart and lie in the order of `Copies`. A block of gridDim.y
-// takes `split_size` of the reduction, whole slices.
-template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED>
+// takes `split_size` of the reduction, whole slices. FOLLOWS: residual (or null) and activation are not ignored.
+template <class T, Math MATH, int BM, int BN, int BK, int WM, int WN, int STAGES, bool CHUNKED, bool FOLLOWS = false>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, MATH == Math::WGMMA && BN <= 128 && CHUNKED ? 512 / (2 * BM) : 1)
 implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const T* __restrict__ bias, T* __restrict__ out,
               const Tap* __restrict__ taps, Sum<T>* partial, int* counters, Geometry g, Strides stride, int64_t pitch,
-              int split_size, int band) {
+              int split_size, int band, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles cover the block tile exactly");
     static_assert((WM & (WM - 1)) == 0 && (WN & (WN - 1)) == 0, "SwizzledTile::load adds by XOR");
@@ -101,8 +129,14 @@ implicit_gemm(const T* __restrict__ input, const T* __restrict__ filters, const 
         Copies(input + group * channels * stride.input.c, taps, first_pixel, first_k, g, stride.input),
         {filters + group * filters_of_group * pitch + first_k, first_filter, filters_of_group, pitch, 1, 0});
     const auto finish = [&](auto& sum) {
-        const Results<T> results(out, bias, group, g, stride);
-        if (::add_splits<THREADS, 2>(sum, partial, counters)) store(sum, results, first_pixel + row, first_filter + col);
+        Results<T> results(out, bias, group, g, stride);
+        if (!::add_splits<THREADS, 2>(sum, partial, counters)) return;
+        if constexpr (FOLLOWS) {
+            const T* const of_group = residual == nullptr ? nullptr : residual + group * filters_of_group * of_residual.c;
+            const Follows<T> follows{of_group, of_residual, activation, results.pixels, results.channels, g.P, g.Q};
+            follow(sum, results, follows, first_pixel + row, first_filter + col);
+        }
+        store(sum, results, first_pixel + row, first_filter + col);
     };
     if constexpr (MATH == Math::WGMMA) {
         matmul::LaneSums<float> sum[WM / 16][WN / 8] = {};

@@ -12,7 +12,7 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts import channels_last
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.taps import THREADS, are_in_chunks, in_chunks, rows_of_filters, table_of_taps
 
 BAND = 8  # rows of tiles in a group of blocks: their inputs are still in L2 for the next output channels
@@ -32,6 +32,7 @@ KERNEL = Kernel(
     "conv2d::implicit_gemm<{T}, conv2d::Math::{MATH}, {BM}, {BN}, {BK}, {WM}, {WN}, {STAGES}, {CHUNKED}>",
     [{"CHUNKED": True}, {"CHUNKED": False}],
 )
+FOLLOWED = followed(KERNEL)
 
 
 def on_tensor_cores(problem):
@@ -106,7 +107,7 @@ def splits_of(config, slices):
     return -(-slices // own)
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual=None):
     if "COPIED" in config:
         (input,), copies = channels_last.in_chunks((input, are_in_chunks), groups=problem.groups)
         yield from copies
@@ -129,11 +130,11 @@ def launches(problem, config, input, weight, bias, out):
         arrivals = counters(tiles, out)
     *_, geometry, strides = arguments(problem, input, weight, bias, out)
     tensors = input, filters, bias, out, taps, partial, arrivals
-    yield KERNEL.launch(
+    yield (FOLLOWED if problem.after else KERNEL).launch(
         {"T": TYPES[problem.dtype], "BK": depth, "CHUNKED": chunked, **config},
         (tiles, splits),
         threads_of(config),
-        (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND),
+        (*tensors, geometry, strides, pitch, ceil_div(slices, splits) * depth, BAND, *what_follows(problem, residual)),
         shared_bytes(config),
     )
 

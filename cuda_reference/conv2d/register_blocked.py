@@ -3,7 +3,7 @@
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
+from tritonkernels.operations.conv2d.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, refuses_what_follows, tiles_of_outputs
 from tritonkernels.operations.conv2d.work import of_outputs
 
 from ..launch import Kernel, ceil_div, configs_of
@@ -23,7 +23,7 @@ def refuses(problem, target):
     needed = blocked_bytes(problem, 16)
     if needed > STAGED_BYTES:
         return f"a tile's inputs and filters of one channel take {needed} bytes of shared memory, of {STAGED_BYTES}"
-    return None
+    return refuses_what_follows(problem, target)
 
 
 def staged(problem, config):

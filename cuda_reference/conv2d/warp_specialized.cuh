@@ -46,7 +46,8 @@ template <int SUMS> struct RegistersOf<1, SUMS> {  // of two blocks of an SM
 };
 
 // What a block is.
-template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES_>
+template <class T_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES_,
+          bool FOLLOWS>
 struct BlockOf {
     using T = T_;
     static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
@@ -62,7 +63,7 @@ struct BlockOf {
     using Threads = RegistersOf<CONSUMERS, BLOCKS * TILES * 4>;
     using Products = matmul::SliceProducts<Left, Right, float, BLOCKS, TILES, false>;
     using Walk = matmul::SharedTiles<CONSUMERS, CLUSTER>;
-    using Results = ImageResults<T, CHANNELS_INSIDE>;
+    using Results = ImageResults<T, CHANNELS_INSIDE, FOLLOWS>;
 };
 
 template <class T> struct Arguments {
@@ -72,6 +73,7 @@ template <class T> struct Arguments {
     const Geometry& g;
     const Strides& stride;
     const Taps& taps;
+    const Follows<T>& follows;
 
     __device__ __forceinline__ int positions() const { return g.N * g.P * g.Q; }
 };
@@ -157,7 +159,7 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
         wgmma_descriptor(shared_address(memory.left + down * matmul::SLICE), matmul::BLOCK_BYTES),
         wgmma_descriptor(shared_address(memory.right + across * matmul::SLICE), matmul::BLOCK_BYTES)};
     const typename Block::Results results{args.out, args.stride.out, args.positions(), g.K, g.P, g.Q,
-                                          memory.boxes + consumer * matmul::BLOCK_BYTES};
+                                          memory.boxes + consumer * matmul::BLOCK_BYTES, args.follows};
     const int told = Cluster::told();
     const auto give_back = [&](int stage) { Cluster::give_back(memory.empty + stage, told); };
     Ring<Block::STAGES> ring;
@@ -187,14 +189,18 @@ __device__ __forceinline__ void consume(const Arguments<typename Block::T>& args
 }
 
 // `sharers` clusters share the tiles after the first `whole_tiles`, none of them without a slice; these are tiles of clusters.
-template <class T, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES>
+// FOLLOWS: a residual, unless it is null, and an activation; else both are ignored.
+template <class T, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, bool ALONG_C, bool CHANNELS_INSIDE, bool HALVES,
+          bool FOLLOWS = false>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128, CONSUMERS == 1 ? 2 : 1) __cluster_dims__(CLUSTER, 1, 1)
 warp_specialized(const __grid_constant__ CUtensorMap input, const __grid_constant__ CUtensorMap filters,
                  const T* __restrict__ bias, T* __restrict__ out, Geometry g, Strides stride, Taps taps, float* __restrict__ parts,
-                 int* __restrict__ counters, int whole_tiles, int shared_tiles, int sharers) {
-    using Block = BlockOf<T, BM, BN, CONSUMERS, STAGES, CLUSTER, ALONG_C, CHANNELS_INSIDE, HALVES>;
+                 int* __restrict__ counters, int whole_tiles, int shared_tiles, int sharers, const T* residual,
+                 ImagesStrides of_residual, int activation) {
+    using Block = BlockOf<T, BM, BN, CONSUMERS, STAGES, CLUSTER, ALONG_C, CHANNELS_INSIDE, HALVES, FOLLOWS>;
     const Memory<Block> memory;
-    const Arguments<T> args{input, filters, bias, out, g, stride, taps};
+    const Follows<T> follows{residual, of_residual, activation, g.N * g.P * g.Q, g.K, g.P, g.Q};
+    const Arguments<T> args{input, filters, bias, out, g, stride, taps, follows};
     const int slices = g.R * g.S * ceil_div(g.C, Block::DEPTH);
     const typename Block::Walk walk{whole_tiles, slices, {int64_t(shared_tiles) * slices, sharers}, parts, counters};
     if (threadIdx.x == 0) {  // while the kernel before this one ends

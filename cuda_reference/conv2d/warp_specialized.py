@@ -8,7 +8,7 @@ from tritonkernels.workspace import counters, partial_sums
 
 from ..conv2d_weight.parts.channels_last import copied, in_chunks
 from ..launch import Kernel, TensorMap, ceil_div, configs_of, resident
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.pixel_boxes import are_pixels, beyond_maps, map_of_inputs
 
 ROW_BYTES = 128  # of a slice's channels
@@ -41,6 +41,7 @@ _KERNEL = Kernel(
     "conv2d::warp_specialized<{T}, {BM}, {BN}, {CONSUMERS}, {STAGES}, {CLUSTER}, {ALONG_C}, {CHANNELS_INSIDE}, {HALVES}>",
     [{"CHANNELS_INSIDE": inside, "HALVES": halves} for inside in (True, False) for halves in (True, False)],
 )
+_FOLLOWED = followed(_KERNEL)
 
 
 def refuses(problem, target):
@@ -81,7 +82,7 @@ def cut(problem, config):
     return count - left, left, min(blocks, max(left, min(left * _slices(problem) // LEAST, left * MANY)))
 
 
-def launches(problem, config, input, weight, bias, out, taps=None):
+def launches(problem, config, input, weight, bias, out, residual=None, taps=None):
     """taps: where the convolution's are among those of `weight`, if it has more of them or in another order."""
     across = are_across(weight)
     operands = (input, are_pixels), (weight, lambda filters, _: across or lie_along(filters, 1))
@@ -98,12 +99,13 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     )
     *_, geometry, strides = arguments(problem, input, filters, bias, out)
     constants = {name: config[name] for name in _NAMES.split()}
-    yield _KERNEL.launch(
+    given = *maps, bias, out, geometry, strides, taps or every_tap(problem)
+    yield (_FOLLOWED if problem.after else _KERNEL).launch(
         {"T": TYPES[problem.dtype], "ALONG_C": not across, "CHANNELS_INSIDE": out.stride(1) == 1}
         | {"HALVES": _has_halves(problem), **constants},
         (cluster * max(sharers, min(config["BLOCKS"] // cluster, whole)),),
         (consumers + 1) * 128,
-        (*maps, bias, out, geometry, strides, taps or every_tap(problem), parts, arrivals, whole, left, sharers),
+        (*given, parts, arrivals, whole, left, sharers, *what_follows(problem, residual)),
         shared_bytes(config, across),
     )
 

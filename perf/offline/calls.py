@@ -77,6 +77,10 @@ def unusual_calls(op):
         yield prepare(empty(32, 128, 28, 28, dtype=torch.float32), empty(128, 128, 3, 3, dtype=torch.float32), precision="tf32")
         channels = empty(32, 96, 56, 56, dtype=torch.float32).to(memory_format=torch.channels_last)
         yield prepare(channels, empty(96, 1, 3, 3, dtype=torch.float32), padding=1, groups=96)
+        residual = empty(32, 96, 56, 56).to(memory_format=torch.channels_last)
+        for groups in (1, 96):
+            filters = empty(96, 96 // groups, 3, 3)
+            yield prepare(residual, filters, empty(96), padding=1, groups=groups, residual=residual, activation="gelu")
     if op == "conv2d_weight":
         for dtype in (torch.float16, torch.bfloat16, torch.float64):
             for k in (3, 64):

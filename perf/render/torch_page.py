@@ -53,8 +53,9 @@ integers) is a typed error, as is every other mistake. Products of 8-bit integer
 tensor. The incoming gradient may have any strides: `.sum()` gives one with strides of 0.
 
 **Activations.** `matmul(..., activation="gelu")` applies the activation inside of the kernel, to sums that were not rounded
-yet. When a gradient is recorded, backward needs the value before the activation. So the product is stored, rounded to its type,
-and torch's own activation follows. In 16-bit types the two results may differ in the last bits.
+yet; so does `conv2d`, after its `residual`. When a gradient is recorded, backward needs the value before the activation. So the
+product is stored, rounded to its type, and torch's own activation follows. In 16-bit types the two results may differ in the
+last bits.
 
 **`out=`** is written in place and gets no gradient. Operands that require gradients are refused then. So are tensors inside of
 `torch.func`'s transforms.

@@ -58,6 +58,7 @@ SUITE = (
     "tests/designs/matmul/test_cluster_split_k_cuda.py",
     "tests/operations/test_gemv.py",
     "tests/operations/test_conv2d.py",
+    "tests/designs/conv2d/test_what_follows.py",
     "tests/designs/conv2d/test_implicit_gemm_cuda.py",
     "tests/designs/conv2d/test_implicit_gemm.py",
     "tests/designs/conv2d/test_lanes.py",

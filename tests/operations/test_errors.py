@@ -16,6 +16,7 @@ from tritonkernels import backend, errors
 f32 = functools.partial(torch.randn, device=backend.device_type())
 A, B, C, X, Y = f32(4, 5), f32(5, 6), f32(4, 6), f32(5), f32(4)
 IMAGE, FILTER = f32(1, 4, 8, 9), f32(6, 4, 3, 3)
+RESIDUAL, ROWS = f32(1, 6, 6, 7), f32(1, 6, 7, 7)
 BUFFER = f32(100)
 with warnings.catch_warnings(action="ignore"):  # torch's, that the one is to go and the other to change
     QUANTIZED = torch.quantize_per_tensor(A, 0.1, 0, torch.qint8)
@@ -215,6 +216,49 @@ BAD_CALLS = {
     "conv2d: groups of output": ("conv2d", (IMAGE, f32(6, 1, 3, 3)), {"groups": 4}, errors.ArgumentError, ["groups:", "6"]),
     "conv2d: no groups": ("conv2d", (IMAGE, FILTER), {"groups": 0}, errors.ArgumentError, ["groups:"]),
     "conv2d: bias": ("conv2d", (IMAGE, FILTER, f32(5)), {}, errors.ShapeError, ["bias:", "(5,)", "(6,)"]),
+    "conv2d: activation": ("conv2d", (IMAGE, FILTER), {"activation": "tanh"}, errors.ArgumentError, ["activation:", "gelu"]),
+    "conv2d: residual of another shape": (
+        "conv2d",
+        (IMAGE, FILTER),
+        {"residual": RESIDUAL[:, :1]},
+        errors.ShapeError,
+        ["residual:", "(1, 1, 6, 7)", "(1, 6, 6, 7)"],
+    ),
+    "conv2d: residual of another rank": (
+        "conv2d",
+        (IMAGE, FILTER),
+        {"residual": RESIDUAL[0]},
+        errors.ShapeError,
+        ["residual:", "rank 3", "rank 4"],
+    ),
+    "conv2d: residual of another dtype": (
+        "conv2d",
+        (IMAGE, FILTER),
+        {"residual": RESIDUAL.half()},
+        errors.DtypeError,
+        ["residual:", "float32, the dtype of input"],
+    ),
+    "conv2d: residual of another device": (
+        "conv2d",
+        (IMAGE, FILTER),
+        {"residual": RESIDUAL.to("meta")},
+        errors.DeviceError,
+        ["residual:", "meta", "the device of input"],
+    ),
+    "conv2d: out overlaps the residual in part": (
+        "conv2d",
+        (IMAGE, FILTER),
+        {"residual": ROWS[:, :, :6], "out": ROWS[:, :, 1:]},
+        errors.OverlapError,
+        ["out:", "shared with residual", "or residual itself"],
+    ),
+    "conv2d: out is the residual turned round": (
+        "conv2d",
+        (IMAGE[..., :8], FILTER),
+        {"residual": RESIDUAL[..., :6], "out": RESIDUAL[..., :6].mT},
+        errors.OverlapError,
+        ["out:", "shared with residual"],
+    ),
     "conv2d: empty filter": ("conv2d", (IMAGE, f32(6, 4, 0, 3)), {}, errors.ShapeError, ["weight:", "1 x 1"]),
     "conv2d: filter too large": (
         "conv2d",

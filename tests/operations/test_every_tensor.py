@@ -14,7 +14,12 @@ F32, FP8 = torch.float32, torch.float8_e4m3fn
 CALLS = {  # all tensors at once, as shapes and dtypes, and what else it takes then
     "gemm": ({"a": ((6, 6), F32), "b": ((6, 6), F32), "c": ((6, 6), F32)}, {}),
     "gemv": ({"a": ((6, 6), torch.int8), "x": ((6,), F32), "y": ((6,), F32), "scale": ((6,), F32)}, {}),
-    "conv2d": ({"input": ((1, 4, 6, 6), F32), "weight": ((4, 4, 3, 3), F32), "bias": ((4,), F32)}, {}),
+    "conv2d": (
+        {
+            "input": ((1, 4, 6, 6), F32), "weight": ((4, 4, 3, 3), F32), "bias": ((4,), F32), "residual": ((1, 4, 4, 4), F32),
+        },
+        {},
+    ),
     "conv2d_input": (
         {"weight": ((4, 4, 3, 3), F32), "grad_output": ((1, 4, 6, 6), F32), "bias": ((4,), F32)},
         {"input_size": Size((1, 4, 8, 8))},

@@ -66,6 +66,12 @@ SAMPLES = {
         lambda package, x, w, b: package.conv2d(x, w, b, **STEPS),
         lambda x, w, b: functional.conv2d(x, w, b, **STEPS),
     ),
+    "conv2d, residual": Sample(
+        "conv2d",
+        ((2, 4, 6, 5), (4, 2, 3, 2), (4,), (2, 4, 3, 5)),
+        lambda package, x, w, b, r: package.conv2d(x, w, b, **STEPS, residual=r),
+        lambda x, w, b, r: functional.conv2d(x, w, b, **STEPS) + r,
+    ),
     "conv2d, one image": Sample(
         "conv2d",
         ((2, 4, 5), (3, 2, 2, 3), (3,)),

@@ -59,6 +59,10 @@ def _conv2d(package, x, weight, bias=None, **options):
     return package.conv2d(x, weight, bias, padding=1, **options)
 
 
+def _with_residual(package, x, weight, residual):
+    return _conv2d(package, x, weight, residual=residual)
+
+
 def _input(package, weight, grad, bias, groups=1):
     return package.conv2d_input((4, 8, 6, 6), weight, grad, padding=1, groups=groups, bias=bias)
 
@@ -70,6 +74,7 @@ def _weight(package, x, grad, groups=1):
 grouped, strided = functools.partial(_conv2d, groups=4), functools.partial(_conv2d, stride=(2, 1))
 GEMM, BATCH = ((8, 12), (12, 16), (16,)), ((4, 8, 12), (12, 16), (4, 1, 16))
 CONV, GROUPS = ((4, 8, 6, 6), (4, 8, 3, 3), (4,)), ((4, 8, 6, 6), (4, 2, 3, 3), (4,))
+RESIDUAL = (*CONV[:2], (4, 4, 6, 6))
 HALF, INT8 = (torch.float16,) * 2, (torch.int8,) * 2
 
 CASES = {
@@ -121,6 +126,10 @@ CASES = {
     "conv2d, input channels": Case(_conv2d, CONV[:2], (1, 1), "sum"),
     "conv2d, input channels with a bias": Case(_conv2d, CONV, (1, 1, None), "sum"),
     "conv2d, batch and output channels": Case(_conv2d, CONV, ((0, None), (None, 0), (None, 0)), (0, 1), mesh=(2, 2)),
+    "conv2d, relu of output channels": Case(functools.partial(_conv2d, activation="relu"), CONV, (None, 0, 0), 1),
+    "conv2d, relu of a sum": Case(functools.partial(_conv2d, activation="relu"), CONV, (1, 1, None), None),
+    "conv2d, residual of a batch": Case(_with_residual, RESIDUAL, (0, None, 0), 0),
+    "conv2d, residual of a sum": Case(_with_residual, RESIDUAL, (1, 1, None), "sum"),
     "conv2d, groups": Case(grouped, GROUPS, (1, 0, 0), 1, own_groups=True),
     "conv2d, batch in groups": Case(grouped, GROUPS, (0, None, None), 0),
     "conv2d, batch and groups": Case(grouped, GROUPS, ((0, 1), (None, 0), (None, 0)), (0, 1), mesh=(2, 2), own_groups=True),

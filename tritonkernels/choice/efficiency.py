@@ -84,13 +84,14 @@ def is_in_layouts(name):
     return ": config" in name
 
 
-AFTER_THE_SUMS = ("bias", "activation")  # classes that count in a kernel's epilogue only
+AFTER_THE_SUMS = ("bias", "residual", "activation")  # classes that count in a kernel's epilogue only
 
 
 @functools.lru_cache(256)
 def classes(problem):
-    """(the names of the problem's classes, of those of its epilogue): its fields that are no sizes. Sizes are in its Work."""
-    return tuple([f"{name} {getattr(problem, name)}" for name in names] for names in _class_fields(type(problem)))
+    """(the names of the problem's classes, of those of its epilogue): its facts that are no sizes. Sizes are in its Work."""
+    facts = problem.facts
+    return tuple([f"{name} {facts[name]}" for name in names if name in facts] for names in _class_fields(type(problem)))
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ..annotations import Config, Conv2dPrecision, Padding, Pair
+from ..annotations import Activation, Config, Conv2dPrecision, Padding, Pair
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -78,11 +78,14 @@ def conv2d(
     groups: int = 1,
     *,
     precision: Conv2dPrecision | None = None,
+    activation: Activation | None = None,
+    residual: Tensor | None = None,
     out: Tensor | None = None,
     design: Design | str | None = None,
     config: Config | None = None,
 ) -> Tensor:
-    """The convolution of torch.nn.functional.conv2d, with its arguments and semantics.
+    """The convolution of torch.nn.functional.conv2d, with its arguments and semantics; with what may follow it,
+    activation(input conv weight + bias + residual), in one pass.
 
     input   (N, C, H, W) or (C, H, W), any strides (channels_last is answered in channels_last): float32, float16,
             bfloat16, all three with sums in fp32, or float64
@@ -95,20 +98,25 @@ def conv2d(
     precision  float32: "ieee" (default), "fp32" (the same: nothing else is as exact), "tf32" (inputs rounded to nearest, 10
             bits of mantissa, or more exact), or "torch": what torch.backends.cudnn.conv.fp32_precision says. Each other dtype
             has one: "fp16", "bf16", "fp64"
-    out     (N, K, P, Q) (or unbatched) of input's dtype to write into; must not overlap an input. Default: a new tensor
+    activation  None, "relu", "gelu" (with erf) or "silu", of the sums before they are rounded
+    residual  added to the sums before the activation: of the result's shape and input's dtype, any strides
+    out     (N, K, P, Q) (or unbatched) of input's dtype to write into; may be the residual itself, and must not otherwise
+            overlap an input. Default: a new tensor
     design  one of designs("conv2d"), or its name; default: chosen for the problem
     config  one of the design's configs, or a dict of some of its numbers; default: chosen for the problem
 
     P = (H + padding above and below - dilation * (R - 1) - 1) // stride + 1, Q likewise. N, C and K may be 0. In each
     direction, size + padding on both sides + 1024 (stride + dilation) is below 2^31: then every row and column that a kernel
     computes fits 32 bits, also those of a tile of up to 1024 outputs and taps that do not exist. Error,
-    elementwise: (gamma(C / groups * R * S + 4) + 2v + v^2) * (|input| conv |weight| + |bias|) plus the one rounding of the
-    result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
-    (`numerics.error_bound`). The design "winograd" runs only when it is named: its bound is larger, for tiles of 4 x 4 about 6
-    times this one at 64 channels. Raises as `gemm` does, before anything is launched.
+    elementwise: (gamma(C / groups * R * S + 4) + 2v + v^2) * (|input| conv |weight| + |bias| + |residual|) plus the one
+    rounding of the result, u = 2^-24 for ieee, 2^-53 for float64, 2^-23 for tf32 and 16-bit types, v = 2^-11 for tf32, else 0
+    (`numerics.error_bound`). An activation multiplies the first term by its largest slope, 1, 1.13 or 1.1, and adds
+    2^-20 of those absolute values (float64: 2^-48). The design "winograd" runs only when it is named: its bound is larger, for
+    tiles of 4 x 4 about 6 times this one at 64 channels. Raises as `gemm` does, before anything is launched.
 
     Operands may require gradients of any order, in both modes of autograd: backward calls conv2d_input, conv2d_weight and
-    conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice.
+    conv2d_bias, in the precision of this call ("torch": what torch's switch said then), by designs of its own choice. Where
+    gradients are recorded, the activation is torch's own, of the rounded sums: it keeps those for its gradient, as torch does.
     torch.func, torch.compile, torch.export and autocast (as torch's conv2d) see one operator. Into an `out` nothing is
     recorded: operands that require gradients are refused then.
 
@@ -125,6 +133,8 @@ def conv2d(
         dilation=dilation,
         groups=groups,
         precision=precision,
+        activation=activation,
+        residual=residual,
         out=out,
     )
 

@@ -18,17 +18,19 @@ from ..launch import TritonLaunch
 from ..operations.conv2d.work import of_outputs, strip
 from .parts.run_space import depthwise_configs, taps_unrolled
 from .parts.runs import count_runs
-from .parts.sliding import blocks_of_program, place_of_runs, store_run
-from .parts.tile import bias_or_zero
+from .parts.sliding import blocks_of_program, place_of_runs
+from .parts.tile import bias_or_zero, finished
 from .parts.window import multiply_column
 
 
 @triton.jit
 def _depthwise_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
-    TAPS: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, SLIDES: tl.constexpr, WIDE: tl.constexpr,
+    input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, g: Geometry, BLOCK: tl.constexpr,
+    BLOCK_K: tl.constexpr, TAPS: tl.constexpr, CHANNELS_INSIDE: tl.constexpr, SLIDES: tl.constexpr, ACTIVATION: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
-    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q), residual as out or None. WIDE:
+    offsets need 64 bits."""
     wait_for_earlier_kernels()
     block, block_k = blocks_of_program(g, BLOCK_K, CHANNELS_INSIDE)
     image, p, q = place_of_runs(block, 4, BLOCK, g, WIDE)
@@ -52,18 +54,25 @@ def _depthwise_kernel(
             tap_ptrs += weight.s
         plane_ptrs += input.c
         filter_ptrs += weight.c
-    store_run(acc, out, out.ptr + (image * out.n + q * out.w)[:, None] + (k * out.c)[None, :], p, valid, g)
+    out_ptrs = out.ptr + (image * out.n + q * out.w)[:, None] + (k * out.c)[None, :]
+    for i in tl.static_range(len(acc)):
+        row = (p + i)[:, None]
+        place = image[:, None], k[None, :], row, q[:, None]
+        inside = valid & (row < g.P)
+        sums = finished(acc[i], residual, *place, inside, ACTIVATION, out.ptr.dtype.element_ty)
+        tl.store(out_ptrs + row * out.h, sums, mask=inside)
 
 
-def launches(problem, config, *tensors):
-    tile, slides, (*_, out) = config.kwargs, problem.stride[0] == problem.dilation[0], tensors
+def launches(problem, config, input, weight, bias, out, residual=None):
+    tile, slides = config.kwargs, problem.stride[0] == problem.dilation[0]
     grid = (ceil_div(count_runs(problem, 4), tile["BLOCK"]) * ceil_div(problem.k, tile["BLOCK_K"]),)
     switches = {
         "TAPS": taps_unrolled(problem, slides),
         "CHANNELS_INSIDE": out.stride(1) == 1 and problem.k > 1,
         "SLIDES": slides,
+        "ACTIVATION": problem.activation,
     }
-    arguments = *operands(*tensors), Geometry.of(problem)
+    arguments = *operands(input, weight, bias, out), Images.of(residual), Geometry.of(problem)
     yield TritonLaunch(_depthwise_kernel, grid, config, *arguments, **switches, WIDE=problem.wide)
 
 

@@ -9,11 +9,12 @@ and a tap is one load for all of them: for filters whose columns are too long fo
 Mirrors cuda_reference/conv2d/depthwise_channels.cuh.
 """
 
+from typing import Any, NamedTuple
+
 from ..design import Design
 from ..integers import ceil_div
 from ..language.convolution import Geometry
 from ..language.dot import widened
-from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
@@ -26,7 +27,7 @@ from .parts.packed_taps import packed, packing
 from .parts.run_space import MOST_KEPT, channels_configs
 from .parts.runs import count_runs, side_by_side, unrollable_depthwise
 from .parts.sliding import add_products, column_of_taps, place_of_runs, zero_sums
-from .parts.tile import bias_or_zero
+from .parts.tile import bias_or_zero, finished
 
 
 @triton.jit
@@ -47,15 +48,25 @@ def _slide(acc, taps, s, input, corner, h0, q, valid, g, VECTOR: tl.constexpr):
     return acc
 
 
+class How(NamedTuple):
+    """Constants. KEPT: all taps stay in registers, else a column of them at a time. PACKED: the weight is one of packed taps,
+    padded to whole blocks. VECTOR channels lie side by side and aligned in input and result."""
+
+    KEPT: Any
+    PACKED: Any
+    VECTOR: Any
+    ACTIVATION: Any
+
+
 @triton.jit
 def _depthwise_channels_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry, RUN: tl.constexpr, BLOCK: tl.constexpr,
-    BLOCK_K: tl.constexpr, TURNS, KEPT: tl.constexpr, PACKED: tl.constexpr, VECTOR: tl.constexpr, WIDE: tl.constexpr,
+    input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, g: Geometry, RUN: tl.constexpr,
+    BLOCK: tl.constexpr, BLOCK_K: tl.constexpr, TURNS, how: How, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """TURNS blocks of BLOCK runs of RUN outputs. KEPT: all taps stay in registers, else a column of them at a time. PACKED: the
-    weight is one of packed taps, padded to whole blocks. VECTOR channels lie side by side and aligned in input and result.
-    WIDE: offsets need 64 bits."""
+    """TURNS blocks of BLOCK runs of RUN outputs. WIDE: offsets need 64 bits."""
     wait_for_earlier_kernels()
+    VECTOR: tl.constexpr = how.VECTOR
+    FIRST: tl.constexpr = None if VECTOR > 1 else False
     # program -> (runs, channels), the last fastest
     blocks_k = tl.cdiv(g.K, BLOCK_K)
     program = tl.program_id(0)
@@ -67,7 +78,7 @@ def _depthwise_channels_kernel(
     first = bias_or_zero(bias, k, k_inside, SUMS)
     filter_ptrs = weight.ptr + k * weight.k
     columns = ()
-    if KEPT:
+    if how.KEPT:
         for _ in tl.static_range(g.S):
             columns += (column_of_taps(filter_ptrs, weight.r, k_inside, g.R, SUMS),)
             filter_ptrs += weight.s
@@ -79,18 +90,20 @@ def _depthwise_channels_kernel(
         h0 = p * g.step_h - g.padding_h
         corner = image * input.n + h0 * input.h + k * input.c
         acc = zero_sums((BLOCK, BLOCK_K), RUN, SUMS)
-        if KEPT:
+        if how.KEPT:
             for s in tl.static_range(g.S):
                 acc = _slide(acc, columns[s], s, input, corner, h0, q, valid, g, VECTOR)
         else:
             column_ptrs = filter_ptrs
             for s in range(g.S):
-                taps = column_of_taps(column_ptrs, weight.r, None if PACKED else k_inside, g.R, SUMS)
+                taps = column_of_taps(column_ptrs, weight.r, None if how.PACKED else k_inside, g.R, SUMS)
                 acc = _slide(acc, taps, s, input, corner, h0, q, valid, g, VECTOR)
                 column_ptrs += weight.s
         offsets = image * out.n + p * out.h + q * out.w + k * out.c
         for i in tl.static_range(RUN):
-            sums, inside = rounded(acc[i] + first, out.ptr.dtype.element_ty), valid & (p + i < g.P)
+            inside = valid & (p + i < g.P)
+            place = image, k, p + i, q
+            sums = finished(acc[i] + first, residual, *place, inside, how.ACTIVATION, out.ptr.dtype.element_ty, FIRST)
             if VECTOR > 1:
                 offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, VECTOR)), (1, VECTOR))
                 tl.store(out.ptr + offsets, sums, mask=inside)
@@ -103,7 +116,7 @@ def refuses(problem, target):
     return None if unrollable_depthwise(problem) else "it supports one filter per channel, with columns that it can unroll"
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual=None):
     tile = config.kwargs
     runs = count_runs(problem, tile["RUN"])
     grid = (ceil_div(problem.k, tile["BLOCK_K"]) * ceil_div(runs, tile["BLOCK"] * tile["TURNS"]),)
@@ -114,9 +127,9 @@ def launches(problem, config, input, weight, bias, out):
         filters, wide = Filters(taps.ptr, 1, 0, problem.s * taps.row, taps.row), wide or needs_wide_offsets(taps.ptr)
     vector = min(side_by_side(t, problem.k, min(4, tile["BLOCK_K"])) for t in (input, out))
     geometry = Geometry.of(problem, "R", "step_h", "dilation_h", *(["S"] if kept else []))
-    tensors = Images.of(input), filters, Vector.of(bias), Images.of(out)
-    switches = {"KEPT": kept, "PACKED": packs, "VECTOR": vector, "WIDE": wide}
-    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *tensors, geometry, **switches)
+    tensors = Images.of(input), filters, Vector.of(bias), Images.of(out), Images.of(residual)
+    how = How(*map(tl.constexpr, (kept, packs, vector, problem.activation)))
+    yield TritonLaunch(_depthwise_channels_kernel, grid, config, *tensors, geometry, how=how, WIDE=wide)
 
 
 def work(problem, config, target):

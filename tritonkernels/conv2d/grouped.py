@@ -12,11 +12,12 @@ in the type of the sums: a lane loads the taps of its KT channels at once, which
 Mirrors cuda_reference/conv2d/grouped.cuh.
 """
 
+from typing import Any, NamedTuple
+
 from ..design import Design
 from ..integers import ceil_div
 from ..language.convolution import Geometry
 from ..language.dot import widened
-from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Images, Vector
 from ..language.tiles import span
@@ -29,24 +30,35 @@ from .parts.packed_taps import Taps, lanes_of, packed, packing
 from .parts.run_space import at_once, grouped_configs
 from .parts.runs import count_runs, refuses, side_by_side
 from .parts.sliding import add_products, column_of_taps, place_of_runs, split_last, zero_sums
-from .parts.tile import bias_or_zero
+from .parts.tile import bias_or_zero, finished
+
+
+class How(NamedTuple):
+    """Constants."""
+
+    VECTOR: Any  # contiguous, aligned channels of the input that are loaded together: divides a group's
+    OUT_VECTOR: Any  # of KT, that lie side by side and aligned
+    WHOLE: Any  # KT divides a group's output channels
+    CHANNELS_INSIDE: Any  # the result's channels are closer together than its pixels
+    ACTIVATION: Any
 
 
 @triton.jit
 def _grouped_kernel(
-    input: Images, taps: Taps, bias: Vector, out: Images, g: Geometry,
+    input: Images, taps: Taps, bias: Vector, out: Images, residual: Images, g: Geometry,
     RUN: tl.constexpr,  # outputs below each other
     BLOCK: tl.constexpr,  # runs
     LANES: tl.constexpr,  # along output channels, of KT each
     KT: tl.constexpr,
-    VECTOR: tl.constexpr,  # contiguous, aligned channels of the input that are loaded together: divides a group's
-    OUT_VECTOR: tl.constexpr,  # of KT, that lie side by side and aligned
-    WHOLE: tl.constexpr,  # KT divides a group's output channels
-    CHANNELS_INSIDE: tl.constexpr,  # the result's channels are closer together than its pixels
+    how: How,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    """input (N, C, H, W), taps of _filters_kernel, bias (K,) or None, out (N, K, P, Q), residual as out or None. WIDE: offsets
+    need 64 bits."""
     wait_for_earlier_kernels()
+    VECTOR: tl.constexpr = how.VECTOR
+    CHANNELS_INSIDE: tl.constexpr = how.CHANNELS_INSIDE
+    FIRST: tl.constexpr = None if CHANNELS_INSIDE or how.OUT_VECTOR > 1 else True
     # program -> (runs, lanes), the last fastest: programs that read the same inputs are neighbours
     blocks = tl.cdiv(g.groups * taps.lanes, LANES)
     block = tl.program_id(0) // blocks
@@ -92,37 +104,40 @@ def _grouped_kernel(
                 offsets += input.h
 
     k_inside = group < g.groups
-    if not WHOLE:
+    if not how.WHOLE:
         k_inside = k_inside & (within < g.k_per_group)
     first = bias_or_zero(bias, k, k_inside, SUMS)
     offsets = image * out.n + q * out.w + p * out.h + k * out.c
     for i in tl.static_range(RUN):
-        sums = rounded(acc[i] + first, out.ptr.dtype.element_ty)
         inside = (image < g.N) & k_inside & (p + i < g.P)
-        if CHANNELS_INSIDE or OUT_VECTOR > 1:
-            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, OUT_VECTOR)), (1, 1, OUT_VECTOR))
+        place = image, k, p + i, q
+        sums = finished(acc[i] + first, residual, *place, inside, how.ACTIVATION, out.ptr.dtype.element_ty, FIRST)
+        if FIRST is None:
+            offsets = tl.multiple_of(tl.max_contiguous(offsets, (1, 1, how.OUT_VECTOR)), (1, 1, how.OUT_VECTOR))
             tl.store(out.ptr + offsets, sums, mask=inside)
         else:
             store_along(True, out.ptr, offsets, sums, inside)
         offsets += out.h
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual=None):
     tile, groups = config.kwargs, problem.groups
     channels, outputs = problem.c // groups, problem.k // groups
     taps, first = packed(problem, weight, tile["LANES"], tile["KT"])
     yield from first
-    switches = {
+    how = {
         "VECTOR": side_by_side(input, channels, at_once(problem, tile["KT"])),
         "OUT_VECTOR": side_by_side(out, outputs, tile["KT"]),
         "WHOLE": outputs % tile["KT"] == 0,
         "CHANNELS_INSIDE": problem.channels_last,
-        "WIDE": problem.wide or needs_wide_offsets(taps.ptr),
+        "ACTIVATION": problem.activation,
     }
+    how, wide = How(**{name: tl.constexpr(value) for name, value in how.items()}), problem.wide or needs_wide_offsets(taps.ptr)
     runs = count_runs(problem, tile["RUN"])
     grid = (ceil_div(runs, tile["BLOCK"]) * ceil_div(groups * taps.lanes, tile["LANES"]),)
-    tensors = Images.of(input), taps, Vector.of(bias), Images.of(out)
-    yield TritonLaunch(_grouped_kernel, grid, config, *tensors, Geometry.of(problem, "R", "step_h", "dilation_h"), **switches)
+    tensors = Images.of(input), taps, Vector.of(bias), Images.of(out), Images.of(residual)
+    geometry = Geometry.of(problem, "R", "step_h", "dilation_h")
+    yield TritonLaunch(_grouped_kernel, grid, config, *tensors, geometry, how=how, WIDE=wide)
 
 
 def work(problem, config, target):

@@ -31,6 +31,7 @@ from ..choice.work import copy
 from ..config import config_with
 from ..design import Design
 from ..integers import ceil_div
+from ..language.activation import activated
 from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry, operands
 from ..language.dot import faithful_dot, widened
@@ -101,16 +102,17 @@ class How(NamedTuple):
     W_VECTOR: Any  # of a filter
     PRECISION: Any
     ARE_TF32: Any  # operands are rounded already
+    ACTIVATION: Any
 
 
 @triton.jit
 def _implicit_gemm_kernel(
     g: Geometry,  # not the last: then ptxas takes up to 32 registers more
-    input: Images, weight: Filters, bias: Vector, out: Images, workspace, counters, product: Product,
+    input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, workspace, counters, product: Product,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, how: How, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """bias may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are zeros, one a
-    tile. WIDE: offsets need 64 bits.
+    """bias and residual may be None. Where there are splits, workspace is (tiles, SPLIT_K, BLOCK_M * BLOCK_N) and counters are
+    zeros, one a tile. WIDE: offsets need 64 bits.
     """
     wait_for_earlier_kernels()
     # Lanes lie along the rows of a tile, so that what is closer together is there.
@@ -174,16 +176,17 @@ def _implicit_gemm_kernel(
         acc = faithful_dot(left, right, acc, how.PRECISION, how.ARE_TF32)
         c, s, r = next_slice((c, s, r), step, g.S, product.channels)
 
-    of_pixel = along(image * out.n + p * out.h + q * out.w, OUT_AXIS)
-    of_k = along((group * g.k_per_group + k) * out.c, 1 - OUT_AXIS)
-    offsets = of_pixel + of_k
+    offsets = places(out, image, p, q, group * g.k_per_group + k, OUT_AXIS)
+    added = None
+    if residual is not None:
+        added = residual.ptr, places(residual, image, p, q, group * g.k_per_group + k, OUT_AXIS)
     pixel_inside = along(pixel < product.pixels, OUT_AXIS)
     k_inside = along(k < g.k_per_group, 1 - OUT_AXIS)
     bias_ptrs = None
     if bias is not None:
         bias_ptrs = bias.ptr + group * g.k_per_group * bias.step + along(k, 1 - OUT_AXIS) * bias.step
     if how.SPLIT_K == 1:
-        finish(acc, bias_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
+        finish(acc, bias_ptrs, added, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
     else:
         SIZE: tl.constexpr = BLOCK_M * BLOCK_N
         within = tl.arange(0, acc.shape[0])[:, None] * acc.shape[1] + tl.arange(0, acc.shape[1])[None, :]
@@ -191,17 +194,28 @@ def _implicit_gemm_kernel(
         tl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, how.SPLIT_K):
             acc = sum_in_order(place, SIZE, how.SPLIT_K, how.SPLIT_K)
-            finish(acc, bias_ptrs, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS)
+            finish(acc, bias_ptrs, added, out, offsets, pixel_inside, k_inside, OUT_AXIS != M_AXIS, how.ACTIVATION)
 
 
 @triton.jit
-def finish(acc, bias_ptrs, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr):
-    """Add the bias, if there is one, and write the part of the tile that is inside the result. ACROSS: acc's axes are the
-    result's the other way round."""
+def places(images: Images, image, p, q, k, AXIS: tl.constexpr):
+    """The offsets of a tile's pixels, along that axis, and channels."""
+    return along(image * images.n + p * images.h + q * images.w, AXIS) + along(k * images.c, 1 - AXIS)
+
+
+@triton.jit
+def finish(
+    acc, bias_ptrs, added, out: Images, offsets, pixel_inside, k_inside, ACROSS: tl.constexpr, ACTIVATION: tl.constexpr
+):  # fmt: skip
+    """Add bias and residual, if there are any, apply the activation, and write the part of the tile that is inside the result.
+    added: the residual's pointer and offsets. ACROSS: acc's axes are the result's the other way round."""
     if ACROSS:
         acc = tl.trans(acc)
     if bias_ptrs is not None:
         acc += widened(tl.load(bias_ptrs, mask=k_inside, other=0), acc.dtype)
+    if added is not None:
+        acc += widened(load_along(False, *added, pixel_inside & k_inside), acc.dtype)
+    acc = activated(acc, ACTIVATION, out.ptr.dtype.element_ty.primitive_bitwidth == 16)
     store_along(False, out.ptr, offsets, rounded(acc, out.ptr.dtype.element_ty), pixel_inside & k_inside)
 
 
@@ -220,9 +234,9 @@ def _is_in_gluon(config):
     return "FLAT" not in config.kwargs
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual=None):
     if _is_in_gluon(config):
-        yield from cuda_cores.launches(problem, config, input, weight, bias, out)
+        yield from cuda_cores.launches(problem, config, input, weight, bias, out, residual)
         return
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
     if "COPIED" in tile:
@@ -243,15 +257,15 @@ def launches(problem, config, input, weight, bias, out):
     whole = problem.c // problem.groups % tile["BLOCK_K"] == 0 and not tile["FLAT"]
     vectors = 1 if pixels_inside else _side_by_side(input, problem), _side_by_side(weight, problem)
     order = tile["GROUP_M"], split_k, tile["FLAT"], whole, pixels_inside, out_pixels_inside
-    how = How(*map(tl.constexpr, (*order, *vectors, problem.precision, are_tf32)))
+    how = How(*map(tl.constexpr, (*order, *vectors, problem.precision, are_tf32, problem.activation)))
     pixels = problem.n * problem.p * problem.q
     product = Product(pixels, channels_of_a_tap(problem, tile), slices, ceil_div(slices, split_k))
     sums = arrivals = None
     if split_k > 1:
         sums = partial_sums(split_k, tiles * tile["BLOCK_M"] * tile["BLOCK_N"], out)
         arrivals = counters(tiles, out)
-    structs = (Geometry.of(problem), *operands(input, weight, bias, out), sums, arrivals, product)
-    wide = needs_wide_offsets(input, weight, bias, out)
+    structs = (Geometry.of(problem), *operands(input, weight, bias, out), Images.of(residual), sums, arrivals, product)
+    wide = needs_wide_offsets(input, weight, bias, out, residual)
     yield TritonLaunch(_implicit_gemm_kernel, (tiles * split_k,), config, *structs, how=how, WIDE=wide)
 
 

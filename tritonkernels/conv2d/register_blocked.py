@@ -14,27 +14,28 @@ from ..design import Design
 from ..integers import next_power_of_2
 from ..language.convolution import Geometry, operands
 from ..language.dot import widened
-from ..language.epilogue import rounded
 from ..language.overlap import wait_for_earlier_kernels
 from ..language.structs import Filters, Images, Vector
 from ..language.tiles import span
 from ..language.triton import tl, triton
 from ..launch import TritonLaunch
 from ..operations.conv2d.shapes import MOST_TAPS
-from .parts.tile import bias_or_zero, channels_of, count_tiles, place_of_program, work_of_tiles
+from .parts.tile import bias_or_zero, channels_of, count_tiles, finished, place_of_program, work_of_tiles
 from .parts.window import load_window, multiplied
 
 
 @triton.jit
 def _register_blocked_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, g: Geometry,
+    input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, g: Geometry,
     BLOCK_K: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_Q: tl.constexpr,  # in fours
     SLIDES: tl.constexpr,  # taps are as far apart as outputs
+    ACTIVATION: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q). WIDE: offsets need 64 bits."""
+    """input (N, C, H, W), weight (K, C / groups, R, S), bias (K,) or None, out (N, K, P, Q), residual as out or None. WIDE:
+    offsets need 64 bits."""
     wait_for_earlier_kernels()
     image, group, block_k, tile_p, tile_q = place_of_program(g, BLOCK_K, BLOCK_P, BLOCK_Q, WIDE)
     RUNS: tl.constexpr = BLOCK_Q // 4
@@ -79,7 +80,9 @@ def _register_blocked_kernel(
     inside = k_inside[:, None, None] & (p < g.P)[None, :, None] & (q < g.Q)[None, None, :]
     plane_ptrs = out.ptr + image * out.n + k[:, None, None] * out.c
     out_ptrs = plane_ptrs + p[None, :, None] * out.h + q[None, None, :] * out.w
-    tl.store(out_ptrs, rounded(acc, out.ptr.dtype.element_ty), mask=inside)
+    place = image, k[:, None, None], p[None, :, None], q[None, None, :]
+    sums = finished(acc, residual, *place, inside, ACTIVATION, out.ptr.dtype.element_ty)
+    tl.store(out_ptrs, sums, mask=inside)
 
 
 def refuses(problem, target):
@@ -102,10 +105,11 @@ def configs(problem, target):
             yield config_of(tile, num_warps=num_warps, num_stages=1)
 
 
-def launches(problem, config, *tensors):
+def launches(problem, config, input, weight, bias, out, residual=None):
     grid, slides = (count_tiles(problem, config.kwargs),), problem.stride[1] == problem.dilation[1]
-    sizes = Geometry.of(problem, "S")
-    yield TritonLaunch(_register_blocked_kernel, grid, config, *operands(*tensors), sizes, SLIDES=slides, WIDE=problem.wide)
+    structs = *operands(input, weight, bias, out), Images.of(residual), Geometry.of(problem, "S")
+    switches = {"SLIDES": slides, "ACTIVATION": problem.activation, "WIDE": problem.wide}
+    yield TritonLaunch(_register_blocked_kernel, grid, config, *structs, **switches)
 
 
 def work(problem, config, target):

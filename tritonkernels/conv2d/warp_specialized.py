@@ -31,6 +31,7 @@ from ..choice.work import STORED, Work, ahead_of
 from ..config import config_of
 from ..design import Design
 from ..integers import ceil_div
+from ..language.activation import activated
 from ..language.channels_last import are_in_chunks, copied, in_chunks
 from ..language.convolution import Geometry
 from ..language.descriptor import describe_for_gluon
@@ -69,8 +70,8 @@ ADD = triton.Config({"BLOCK": 512, "BLOCK_S": 8}, num_warps=4, num_stages=1)
 
 @gluon.jit
 def _warp_specialized_kernel(
-    input: Images, filters, filters_rest, bias: Vector, out: Images, parts, g: Geometry, taps: Taps, cut: Shares, most,
-    tile: Tile,
+    input: Images, filters, filters_rest, bias: Vector, out: Images, residual: Images, parts, g: Geometry, taps: Taps,
+    cut: Shares, most, tile: Tile,
 ):  # fmt: skip
     """filters, filters_rest: descriptors of (taps, K, C), or FILTERS_INSIDE (taps, C, K), of boxes of LEFT filters and of
     RIGHT, or None. parts: (tiles left, most parts of a tile, M, N); None if all tiles are whole."""
@@ -103,8 +104,8 @@ def _warp_specialized_kernel(
     PRODUCER: gl.constexpr = 144 if tile.TF32 else (136 if tile.RIGHT > 0 else 104)
     gl.warp_specialize(
         [
-            (consume, (0, bias, out, parts, ring, g, cut, most, tile)),
-            (consume, (1, bias, out, parts, ring, g, cut, most, tile)),
+            (consume, (0, bias, residual, out, parts, ring, g, cut, most, tile)),
+            (consume, (1, bias, residual, out, parts, ring, g, cut, most, tile)),
             (produce, (input, filters, filters_rest, ring, g, taps, cut, tile)),
         ],
         [4, 4],
@@ -114,10 +115,10 @@ def _warp_specialized_kernel(
 
 @triton.jit
 def _add_parts_kernel(
-    parts, bias: Vector, out: Images, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr, WIDE: tl.constexpr,
-    BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
+    parts, bias: Vector, out: Images, residual: Images, g: Geometry, cut: Shares, most, M: tl.constexpr, N: tl.constexpr,
+    ACTIVATION: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr, BLOCK_S: tl.constexpr,
 ):  # fmt: skip
-    """Adds up the parts of the tiles left, BLOCK elements of a tile a program."""
+    """Adds up the parts of the tiles left, and what follows; BLOCK elements of a tile a program."""
     wait_for_earlier_kernels()
     tile = tl.program_id(0) // (M * N // BLOCK)
     element = tl.program_id(0) % (M * N // BLOCK) * BLOCK + tl.arange(0, BLOCK)
@@ -134,6 +135,10 @@ def _add_parts_kernel(
         total += tl.load(bias.ptr + k * bias.step, mask=inside, other=0)
     if WIDE:
         n, k, p, q = n.to(tl.int64), k.to(tl.int64), p.to(tl.int64), q.to(tl.int64)
+    if residual is not None:
+        added = residual.ptr + n * residual.n + k * residual.c + p * residual.h + q * residual.w
+        total += tl.load(added, mask=inside, other=0)
+    total = activated(total, ACTIVATION, out.ptr.dtype.element_ty.primitive_bitwidth == 16)
     places = out.ptr + n * out.n + k * out.c + p * out.h + q * out.w
     tl.store(places, rounded(total, out.ptr.dtype.element_ty), mask=inside)
 
@@ -176,7 +181,7 @@ def _legal(matrices):
     return matrices.as_strided(matrices.shape, (tap if taps > 1 else rows * row, row, 1))
 
 
-def launches(problem, config, input, weight, bias, out, taps=None):
+def launches(problem, config, input, weight, bias, out, residual=None, taps=None):
     """taps: where the convolution's are among those of `weight`, if it has more of them or in another order."""
     across = are_across(weight)
     operands = (input, are_in_chunks), (weight, lambda filters: across or lie_along(filters, 1))
@@ -190,22 +195,25 @@ def launches(problem, config, input, weight, bias, out, taps=None):
     left, depth, is_tf32 = 1 << block_n.bit_length() - 1, _depth(problem), problem.precision == "tf32"
     right = block_n - left
     sizes = block_m, block_n, left, right, down, CONSUMERS // down, numbers["STAGES"], depth, CHUNK // problem.dtype.itemsize
-    tile = *sizes, out.stride(1) != 1, words, across, is_tf32
+    added_words = residual is not None and residual.stride(1) == 1 and are_in_chunks(residual)
+    follows = problem.activation, problem.dtype.itemsize == 2
+    tile = *sizes, out.stride(1) != 1, words, added_words, across, is_tf32, *follows
 
     def boxes(count):
         shape = [1, depth, count] if across else [1, count, depth]
         return describe_for_gluon(_legal(matrices(filters, across)), shape, is_tf32) if count else None
 
-    operands = Images.of(input), boxes(left), boxes(right), Vector.of(bias), Images.of(out), parts
+    operands = Images.of(input), boxes(left), boxes(right), Vector.of(bias)
+    operands += Images.of(out), Images.of(residual), parts
     operands += Geometry.of(problem), taps or every_tap(problem)
     wide = problem.wide or needs_wide_offsets(input)  # of the copy, which has zeros
     constants = Tile(*map(tl.constexpr, (*tile, wide)))
     yield TritonLaunch(_warp_specialized_kernel, (programs,), config, *operands, Shares.of(share), share.parts, constants)
     if shared:
         grid = (share.left * (block_m * block_n // ADD.kwargs["BLOCK"]),)
-        constants = {"M": block_m, "N": block_n, "WIDE": problem.wide}
-        sizes = Geometry.of(problem), Shares.of(share), share.parts
-        yield TritonLaunch(_add_parts_kernel, grid, ADD, parts, Vector.of(bias), Images.of(out), *sizes, **constants)
+        constants = {"M": block_m, "N": block_n, "ACTIVATION": problem.activation, "WIDE": problem.wide}
+        structs = Vector.of(bias), Images.of(out), Images.of(residual), Geometry.of(problem), Shares.of(share)
+        yield TritonLaunch(_add_parts_kernel, grid, ADD, parts, *structs, share.parts, **constants)
 
 
 def work(problem, config, target):

@@ -22,7 +22,7 @@ def magnitude_of_products(op, args, kwargs, *replaced):
     args, added = list(args), _tensors_among(args)[2:]
     for i, value in (*((i, None) for i in added), *replaced):
         args[i] = value
-    return magnitude(op, *args, **{k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c", "y")})
+    return magnitude(op, *args, **{k: v for k, v in kwargs.items() if k not in ("bias", "beta", "c", "residual", "y")})
 
 
 def magnitude_of_inputs(op, args, kwargs, units=None):
@@ -83,7 +83,7 @@ def _gemv(a, x, y=None, *, alpha=1.0, beta=None, scale=None):
     return product + beta * y if beta else product
 
 
-def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, activation=None, residual=None):
     """Padded explicitly, so that infinity times padding is NaN on every device; cuDNN may skip padding."""
     pads = []  # from the last dimension to the first, as torch.nn.functional.pad expects
     for dim in (-1, -2):
@@ -97,7 +97,9 @@ def _conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
     input = torch.nn.functional.pad(input, (*pads, 0, more * groups))
     filters = torch.nn.functional.pad(weight, (0, 0, 0, 0, 0, more, 0, more * groups))
     out = torch.nn.functional.conv2d(input, filters, None, stride, 0, dilation, groups).narrow(-3, 0, weight.shape[0])
-    return out if bias is None else out + bias[:, None, None]
+    out = out if bias is None else out + bias[:, None, None]
+    out = out if residual is None else out + residual
+    return ACTIVATIONS[activation][0](out) if activation else out
 
 
 def _matmul(a, b, *, precision=None, alpha=1.0, beta=None, c=None, bias=None, activation=None, scale_a=None, scale_b=None):

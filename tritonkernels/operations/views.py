@@ -72,6 +72,8 @@ def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
         "dilation": _down("dilation", dilation),
         "groups": groups,
         "precision": precision,
+        "activation": None,
+        "residual": None,
         "out": out,
     }
     return given, _signal

@@ -105,6 +105,8 @@ def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, 
             "dilation": tuple(v.dilation[axis] * times if taps[axis] > 1 else 1 for axis, times in directions),
             "groups": groups,
             "precision": precision,
+            "activation": None,
+            "residual": None,
             "out": images.operands.get("out"),
         }
         return given, images.volume if input.ndim == 5 else _unbatched(images)

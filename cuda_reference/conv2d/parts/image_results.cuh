@@ -7,11 +7,13 @@
 #pragma once
 #include "../../matmul/parts/out_boxes.cuh"
 #include "../../matmul/parts/tile_bias.cuh"
+#include "residual.cuh"
 #include "splits.cuh"
 
 namespace conv2d {
 
-template <class T, bool CHANNELS_INSIDE> struct ImageResults {
+// FOLLOWS: `follows` is not ignored.
+template <class T, bool CHANNELS_INSIDE, bool FOLLOWS> struct ImageResults {
     using Box = matmul::OutBoxes<T, 1>;
     static constexpr int ROWS = 16, POSITIONS = 64, CHUNK = 16 / sizeof(T), CHUNKS = POSITIONS / CHUNK;
     using Word = matmul::RunWord<2 * sizeof(T)>;  // of a pair
@@ -20,6 +22,7 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
     ImagesStrides stride;
     int positions, filters, P, Q;
     unsigned char* box;  // this warpgroup's
+    Follows<T> follows;
 
     // Of 64 positions and a filter for each column, the first of which are given.
     template <int TILES, class Bias>
@@ -28,11 +31,11 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
         if constexpr (CHANNELS_INSIDE) {
             const int lane = threadIdx.x % 32, first = position + threadIdx.x % 128 / 32 * ROWS + lane / 8;
             const int64_t at[] = {offset(first), offset(first + 4), offset(first + 8), offset(first + 12)};
-            store_boxes<0>(sum, bias, adds_bias, at, filter);
+            store_boxes<0>(sum, bias, adds_bias, at, position, filter);
         } else {
             const int first = threadIdx.x % 32 * 2;
             const int64_t at[] = {offset(position + first), offset(position + first + 1), offset(position + (first + 2) % POSITIONS)};
-            store_boxes<0>(sum, bias, adds_bias, at, filter);
+            store_boxes<0>(sum, bias, adds_bias, at, position, filter);
         }
     }
 
@@ -46,17 +49,23 @@ template <class T, bool CHANNELS_INSIDE> struct ImageResults {
 
     template <int FIRST, int TILES, class Bias, int COUNT>
     __device__ __forceinline__ void store_boxes(const matmul::LaneSums<float> (&sum)[TILES], const Bias& bias, bool adds_bias, const int64_t (&at)[COUNT],
-                                                int filter) const {
+                                                int position, int filter) const {
         constexpr int SOME = TILES - FIRST < Box::TILES ? TILES - FIRST : Box::TILES;
         float results[1][SOME][4];
 #pragma unroll
         for (int i = 0; i < SOME * 4; ++i) results[0][i / 4][i % 4] = sum[FIRST + i / 4].x[i % 4];
         if (adds_bias) bias.add(results, FIRST);
+        if constexpr (FOLLOWS) {
+            const int lane = threadIdx.x % 32, first = position + threadIdx.x % 128 / 32 * ROWS + lane / 4;
+            const auto for_all = [&](const auto& change) { matmul::for_all(results, change); };
+            follows.add(for_all, first, filter + FIRST * 8 + lane % 4 * 2);
+            follows.activate(for_all);
+        }
         if constexpr (CHANNELS_INSIDE)
             store_pixels(results, at, filter + FIRST * 8);
         else
             store_planes(results, at, filter + FIRST * 8);
-        if constexpr (FIRST + SOME < TILES) store_boxes<FIRST + SOME>(sum, bias, adds_bias, at, filter);
+        if constexpr (FIRST + SOME < TILES) store_boxes<FIRST + SOME>(sum, bias, adds_bias, at, position, filter);
     }
 
     // A warp's 16 positions, without the other warps.

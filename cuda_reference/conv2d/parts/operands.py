@@ -2,7 +2,8 @@
 
 import torch
 
-from ...launch import Source
+from ...common.activations import ACTIVATIONS
+from ...launch import Kernel, Source
 
 TYPES = {torch.float32: "float", torch.float16: "__half", torch.bfloat16: "__nv_bfloat16", torch.float64: "double"}
 
@@ -26,3 +27,13 @@ def strides(input, weight, bias, out):
 def arguments(problem, input, weight, bias, out):
     """(tensors, Geometry, Strides), for every kernel that reads the operands without a copy."""
     return input, weight, bias, out, sizes(problem), strides(input, weight, bias, out)
+
+
+def followed(kernel):
+    """The Kernel of a template's instances with its last parameter, FOLLOWS."""
+    return Kernel(kernel.template.removesuffix(">") + ", true>", kernel.space)
+
+
+def what_follows(problem, residual):
+    """A kernel's last arguments: the residual or null, its strides, the activation."""
+    return residual, (0, 0, 0, 0) if residual is None else residual.stride(), ACTIVATIONS.index(problem.activation)

@@ -4,6 +4,8 @@ import itertools
 
 import torch
 
+from ...common.activations import ACTIVATIONS
+
 TYPES = {
     torch.float16: "__half",
     torch.bfloat16: "__nv_bfloat16",
@@ -22,7 +24,6 @@ ELEMENTS = {
 }
 FP8 = {torch.float8_e4m3fn: "E4M3", torch.float8_e5m2: "E5M2"}
 SUMS = {"fp16": "__half", "fp32": "float", "fast": "float", "fp64": "double", "int32": "int"}
-ACTIVATIONS = (None, "relu", "gelu", "silu")  # numbered as in epilogue.cuh
 
 
 def arguments(problem, a, b, c, bias, out):

@@ -52,6 +52,16 @@ def check(args, options, config, seed=0, out=None):
     assert verdict.ok, f"{call.problem}: error {verdict.error:.3g} above the bound {verdict.bound:.3g}"
 
 
+@pytest.mark.parametrize("splits", (1, 2))
+def test_what_follows(splits):
+    """Once where programs share a tile."""
+    for name, layout in (("slices that begin within a tap", channels_last), ("strides and dilation", torch.clone)):
+        args, options = operands(CASES[name], layout)
+        residual = random(*prepare("conv2d", *args, **options).result.mT.shape).mT
+        check(args, options | {"residual": residual, "activation": "relu"}, config(splits=splits))
+        check((*args[:2], None), options | {"activation": "relu"}, config(splits=splits))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_sizes(name):
     args, options = operands(CASES[name])

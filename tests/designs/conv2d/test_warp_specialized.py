@@ -19,6 +19,7 @@ from tests.harness import (
     first_dim_inside,
     long,
     prepare,
+    random,
     run_checked,
     short,
     step_two,
@@ -112,6 +113,25 @@ def test_filters_of_two_boxes(tile, filters, layout, dtype):
     check(args, options, config(tile=tile), out=out)
     check((*args[:2], None), options, config(tile=tile, shares=False), 1, True, out)
     assert around[:, filters:].isnan().all()
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.float32))
+@pytest.mark.parametrize("layout", (channels_last, torch.clone))
+@pytest.mark.parametrize("filters, tile", [(64, (64, 128, 4)), (97, (128, 96, 4))])
+def test_what_follows(dtype, layout, filters, tile):
+    """A residual by 16 bytes and one by one, next to NaN; once where programs share a tile."""
+    (x, weight, bias), options = operands(((1, 72, 9, 15), (filters, 72, 3, 3), {"padding": 1}), layout, dtype=dtype)
+    values = random(1, filters, 9, 15, dtype=dtype)
+    for residual in (layout(values), beside_nan(values.shape, 3, dtype, torch.clone)[0].copy_(values)):
+        for shares in (True, False):
+            follows = {"residual": residual, "activation": "relu"}
+            check((x, weight, bias), options | follows, config(tile=tile, shares=shares))
+    check((x, weight, None), options | {"activation": "relu"}, config(tile=tile))
+    out = layout(values.clone())
+    call = prepare("conv2d", x, weight, bias, residual=out, out=out, **options)
+    for launch in DESIGN.launches(call.problem, config(tile=tile), *call.parts[0]):
+        gluon_threads.run(launch) if launch.name == "warp_specialized" else launch.run()
+    assert judge(call.problem, out, x, weight, bias, residual=values, **options).ok
 
 
 def test_programs_that_add_parts_divide_every_tile():

@@ -42,8 +42,8 @@ def of_cuda(device):
 def of_triton(device):
     if backend.device_type() != device:
         pytest.skip(f"the {backend.name()} backend serves {backend.device_type()} tensors")
+    from tritonkernels.language.activation import activated
     from tritonkernels.language.triton import tl, triton
-    from tritonkernels.matmul.parts.activation import activated
 
     @triton.jit
     def apply(x_ptr, y_ptr, n, ACTIVATION: tl.constexpr, QUICK: tl.constexpr, BLOCK: tl.constexpr):
@@ -149,9 +149,7 @@ def numbers(path):
 
 
 def test_both_packages_have_the_same_numbers():
-    of_cuda, of_triton = map(
-        numbers, ("cuda_reference/matmul/parts/activation.cuh", "tritonkernels/matmul/parts/activation.py")
-    )
+    of_cuda, of_triton = map(numbers, ("cuda_reference/matmul/parts/activation.cuh", "tritonkernels/language/activation.py"))
     assert len(of_cuda) == 5 and of_cuda == of_triton
 
 
@@ -159,7 +157,7 @@ def test_a_quick_gelu_s_errors_add_up_to_its_bound():
     """The errors of its polynomial, of roundings on the way, and of the power, at most, on both sides of 0."""
     unit, size = 2.0**-24, torch.linspace(0, 8, 400_001, dtype=torch.float64)
     signs = -1, 1, -1, -1, -1
-    of_source = numbers("tritonkernels/matmul/parts/activation.py")
+    of_source = numbers("tritonkernels/language/activation.py")
     coefficients = [sign * float(number) for sign, number in zip(signs, of_source, strict=True)]
     p, rounding = torch.zeros_like(size), torch.zeros_like(size)
     for coefficient in coefficients:

@@ -31,6 +31,7 @@ from tests.mutants.catalogue import (
     views,
     warp_rows_cuda,
     weight_gradients,
+    what_follows,
 )
 
 PARTS = (
@@ -64,5 +65,6 @@ PARTS = (
     choices,
     measuring,
     weight_gradients,
+    what_follows,
 )
 MUTANTS = [mutant for part in PARTS for mutant in part.MUTANTS]

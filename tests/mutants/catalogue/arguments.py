@@ -7,7 +7,10 @@ MUTANTS = [
     *of(
         "tritonkernels/operations/conv2d/prepare.py",
         TESTS,
-        ("out over bias", ", input=input, weight=weight, bias=bias)", ", input=input, weight=weight)"),
+        ("out over bias", '"bias": bias, "residual": residual}', '"residual": residual}'),
+        ("out over the residual", '"bias": bias, "residual": residual}', '"bias": bias}'),
+        ("a residual of another device", 'ranks=(len(shape),), like=("input", input))', "ranks=(len(shape),))"),
+        ("a residual of another shape", "if any(map(differ, residual.shape, shape)):", "if False:"),
         ("a bias of another device", 'ranks=(1,), like=("input", input))', "ranks=(1,))"),
         ("a weight of another device", 'ranks=(4,), like=("input", input))', "ranks=(4,))"),
     ),

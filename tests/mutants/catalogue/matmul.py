@@ -101,7 +101,7 @@ MUTANTS = [
         ("no activation", "return activated(result, epilogue.ACTIVATION, epilogue.QUICK)", "return result"),
     ),
     *of(
-        "tritonkernels/matmul/parts/activation.py",
+        "tritonkernels/language/activation.py",
         "test_activations and (tritonkernels or packages)",
         ("a coefficient of another sign", "p * size - 1.8370188", "p * size + 1.8370188"),
         ("a coefficient a little off", "- 0.42048934", "- 0.42043934"),

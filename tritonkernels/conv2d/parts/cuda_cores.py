@@ -19,6 +19,7 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 
 from ...config import config_of
 from ...integers import ceil_div
+from ...language.activation import activated
 from ...language.channels_last import are_in_chunks, copied, in_chunks
 from ...language.convolution import Geometry, operands
 from ...language.gluon_tile import CHUNK, Stages, accumulators, is_below, loads, needs_a_gpu, sum_of_slices, wide
@@ -53,6 +54,14 @@ class Columns(NamedTuple):
     slices: Any
     slices_per_split: Any
     SPLIT_K: Any
+    GROUP_M: Any
+
+
+class After(NamedTuple):
+    """Constants: the layout whose lanes lie along what is contiguous in the result, and the activation."""
+
+    OUT: Any
+    ACTIVATION: Any
 
 
 class Tile(NamedTuple):
@@ -101,12 +110,10 @@ def _next_slice(at, tile: Tile):
 
 @gluon.jit
 def _cuda_cores_kernel(
-    input: Images, weight: Filters, bias: Vector, out: Images, parts, counters, g: Geometry, columns: Columns,
-    BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, GROUP_M: gl.constexpr, OUT: gl.constexpr,
-    stages: Stages,
+    input: Images, weight: Filters, bias: Vector, out: Images, residual: Images, parts, counters, g: Geometry,
+    columns: Columns, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, BLOCK_K: gl.constexpr, after: After, stages: Stages,
 ):  # fmt: skip
-    """Where there are no splits, parts and counters are None. OUT: the layout whose lanes lie along what is contiguous in the
-    result."""
+    """bias and residual may be None. Where there are no splits, parts and counters are."""
     wait_for_earlier_kernels()
     ACC: gl.constexpr = stages.ACC
     LOAD: gl.constexpr = stages.LOAD
@@ -118,7 +125,7 @@ def _cuda_cores_kernel(
     tiles_n = gl.cdiv(g.K, BLOCK_N)
     split = gl.program_id(0) // (tiles_m * tiles_n)
     index = gl.program_id(0) % (tiles_m * tiles_n)
-    tile_m, tile_n = grouped_tile(index, tiles_m, tiles_n, GROUP_M)
+    tile_m, tile_n = grouped_tile(index, tiles_m, tiles_n, columns.GROUP_M)
 
     # Past the last pixel and filter comes the last one again: its sums are not stored.
     pixel = gl.minimum(tile_m * BLOCK_M + gl.arange(0, BLOCK_M, gl.SliceLayout(0, LOAD)), count - 1)
@@ -141,7 +148,7 @@ def _cuda_cores_kernel(
     async_copy.wait_group(0)
 
     if SPLIT_K == 1:
-        _store(acc, bias, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, OUT)
+        _store(acc, bias, residual, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, after)
     else:
         within = gl.arange(0, BLOCK_M, gl.SliceLayout(1, ACC))[:, None] * BLOCK_N
         within = within + gl.arange(0, BLOCK_N, gl.SliceLayout(0, ACC))[None, :]
@@ -150,12 +157,13 @@ def _cuda_cores_kernel(
         gl.store(place + split * SIZE, acc)
         if last_to_arrive(counters + index, SPLIT_K):
             acc = sum_in_order(place, SIZE, SPLIT_K, 2)
-            _store(acc, bias, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, OUT)
+            _store(acc, bias, residual, out, tile_m * BLOCK_M, tile_n * BLOCK_N, count, g, after)
 
 
 @gluon.jit
-def _store(acc, bias, out: Images, row, col, count, g, OUT: gl.constexpr):
-    """The sums of the pixels and channels that there are, plus the bias, if there is one."""
+def _store(acc, bias, residual, out: Images, row, col, count, g, after: After):
+    """The activation of the sums of the pixels and channels that there are, plus bias and residual, if there are any."""
+    OUT: gl.constexpr = after.OUT
     BLOCK_M: gl.constexpr = acc.shape[0]
     BLOCK_N: gl.constexpr = acc.shape[1]
     acc = gl.convert_layout(acc, OUT)
@@ -165,8 +173,16 @@ def _store(acc, bias, out: Images, row, col, count, g, OUT: gl.constexpr):
         acc += gl.load(bias.ptr + k * bias.step, mask=k < g.K, other=0)[None, :]
     inside = (pixel < count)[:, None] & (k < g.K)[None, :]
     pixel = wide(pixel, True)  # the caller's result may have any strides
-    of_pixel = pixel // g.Q // g.P * out.n + pixel // g.Q % g.P * out.h + pixel % g.Q * out.w
-    gl.store(out.ptr + (of_pixel[:, None] + (wide(k, True) * out.c)[None, :]), acc, mask=inside)
+    if residual is not None:
+        acc += gl.load(residual.ptr + _places(residual, pixel, k, g), mask=inside, other=0)
+    acc = activated(acc, after.ACTIVATION, False)
+    gl.store(out.ptr + _places(out, pixel, k, g), acc, mask=inside)
+
+
+@gluon.jit
+def _places(images: Images, pixel, k, g):
+    of_pixel = pixel // g.Q // g.P * images.n + pixel // g.Q % g.P * images.h + pixel % g.Q * images.w
+    return of_pixel[:, None] + (wide(k, True) * images.c)[None, :]
 
 
 def configs(problem, target):
@@ -200,7 +216,7 @@ def count_slices(problem, tile):
     return ceil_div(columns, tile["BLOCK_K"])
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual):
     (input, weight), copies = in_chunks((input, _suits), (weight, _suits))
     yield from copies
     tile, split_k = config.kwargs, config.kwargs["SPLIT_K"]
@@ -214,10 +230,11 @@ def launches(problem, config, input, weight, bias, out):
     layouts = acc, loads(config, tile["BLOCK_M"], along_k=True, width=CHUNK), gl.SwizzledSharedLayout(4, 4, 8, [0, 1])
     constants = {
         "stages": Stages(*map(gl.constexpr, (config.num_stages, *layouts, CHUNK))),
-        "OUT": along_pixels if out.stride(3) < out.stride(1) else acc,
+        "after": After(gl.constexpr(along_pixels if out.stride(3) < out.stride(1) else acc), gl.constexpr(problem.activation)),
     }
-    structs = *operands(input, weight, bias, out), sums, arrivals, Geometry.of(problem)
-    columns = Columns(padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k), gl.constexpr(split_k))
+    structs = *operands(input, weight, bias, out), Images.of(residual), sums, arrivals, Geometry.of(problem)
+    order = map(gl.constexpr, (split_k, tile["GROUP_M"]))
+    columns = Columns(padded(problem.c, problem.dtype.itemsize), slices, ceil_div(slices, split_k), *order)
     yield TritonLaunch(_cuda_cores_kernel, (tiles * split_k,), config, *structs, columns, **constants)
 
 

@@ -7,6 +7,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma, warpgroup_mma_wait
 
+from ...language.activation import activated
 from ...language.dot import round_to_tf32
 from ...language.gluon_tile import is_below, wide
 from ...language.part_of_sums import LINES, store_part
@@ -20,8 +21,9 @@ AHEAD = gl.constexpr(2)  # slices that are on their way while one more is reques
 class Tile(NamedTuple):
     """Constants. M positions x N filters, the first LEFT of which are a product, and the last RIGHT, if any, another one;
     consumers DOWN of each other and ACROSS; STAGES of slices of DEPTH channels of a tap, of which CHUNK are 16 bytes.
-    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes. FILTERS_INSIDE: boxes of
-    filters have a row for each channel. TF32: consumers round pixels to it."""
+    PIXELS_INSIDE: results' pixels are closer together than their channels; else WORDS: by 16 bytes, and ADDED_WORDS: the
+    residual's, too. FILTERS_INSIDE: boxes of filters have a row for each channel. TF32: consumers round pixels to it. The
+    ACTIVATION is QUICK of 16 bits (language/activation.py)."""
 
     M: Any
     N: Any
@@ -34,8 +36,11 @@ class Tile(NamedTuple):
     CHUNK: Any
     PIXELS_INSIDE: Any
     WORDS: Any
+    ADDED_WORDS: Any
     FILTERS_INSIDE: Any
     TF32: Any
+    ACTIVATION: Any
+    QUICK: Any
     WIDE: Any
 
 
@@ -153,7 +158,7 @@ def _zeros(ROWS: gl.constexpr, COLS: gl.constexpr, tile):
 
 
 @gluon.jit
-def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile):
+def consume(WHO: gl.constexpr, bias, residual, out, parts, ring: Ring, g, cut, most, tile):
     """Multiply consumer WHO's part of all pieces; store whole tiles, and sums of others in the workspace."""
     DOWN: gl.constexpr = WHO // tile.ACROSS
     ACROSS: gl.constexpr = WHO % tile.ACROSS
@@ -200,7 +205,7 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
             mbarrier.arrive(ring.empty.index(before))
         position, filter = _corner(number, g, tile)
         if parts is None:
-            _store_both(acc, rest, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+            _store_both(acc, rest, bias, residual, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
         else:
             if count < cut.slices:
                 slot = (number - cut.whole) * most + part
@@ -209,25 +214,25 @@ def consume(WHO: gl.constexpr, bias, out, parts, ring: Ring, g, cut, most, tile)
                 if rest is not None:
                     store_part(rest, tile.LEFT, tile_ptr, DOWN * ROWS, 0, tile)
             else:
-                _store_both(acc, rest, bias, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
+                _store_both(acc, rest, bias, residual, out, position + DOWN * ROWS, filter + ACROSS * COLS, g, tile)
 
 
 @gluon.jit
-def _store_both(acc, rest, bias, out, position, filter, g, tile):
+def _store_both(acc, rest, bias, residual, out, position, filter, g, tile):
     """Results of a consumer, of filters from the given one on; rest: those of the last RIGHT, or None."""
-    _store(acc, bias, out, position, filter, g, tile)
+    _store(acc, bias, residual, out, position, filter, g, tile)
     if rest is not None:
-        _store(rest, bias, out, position, filter + tile.LEFT, g, tile)
+        _store(rest, bias, residual, out, position, filter + tile.LEFT, g, tile)
 
 
 @gluon.jit
-def _store(acc, bias, out, position, filter, g, tile):
+def _store(acc, bias, residual, out, position, filter, g, tile):
     """Results of positions and filters from the given ones on."""
     if acc.shape[1] > (LINES * 64 // acc.shape[0] if tile.TF32 else LINES):  # at most 16 registers at once
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
-        _store(left, bias, out, position, filter, g, tile)
-        _store(right, bias, out, position, filter + HALF, g, tile)
+        _store(left, bias, residual, out, position, filter, g, tile)
+        _store(right, bias, residual, out, position, filter + HALF, g, tile)
     else:
         if bias is not None:
             k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, acc.type.layout))
@@ -240,18 +245,31 @@ def _store(acc, bias, out, position, filter, g, tile):
             if tile.PIXELS_INSIDE
             else gl.BlockedLayout([1, CHUNK], [32 // ACROSS, ACROSS], [4, 1], [1, 0])
         )
+        if residual is not None:
+            offsets, inside = _places(residual, position, filter, acc.shape, LAYOUT, tile.ADDED_WORDS, g, tile)
+            added = gl.load(residual.ptr + offsets, mask=inside, other=0)
+            acc += gl.convert_layout(added, acc.type.layout).to(gl.float32)
+        acc = activated(acc, tile.ACTIVATION, tile.QUICK)
         values = gl.convert_layout(acc.to(out.ptr.dtype.element_ty), LAYOUT)
-        pixel = position + gl.arange(0, acc.shape[0], gl.SliceLayout(1, LAYOUT))
-        k = filter + gl.arange(0, acc.shape[1], gl.SliceLayout(0, LAYOUT))
-        n = pixel // g.Q // g.P
-        p = pixel // g.Q % g.P
-        q = pixel % g.Q
-        rows = wide(n, tile.WIDE) * out.n + wide(p, tile.WIDE) * out.h + wide(q, tile.WIDE) * out.w
-        if tile.WORDS:
-            words = gl.max_contiguous(gl.multiple_of(k[None, :], [CHUNK, CHUNK]), [1, CHUNK])
-            offsets = gl.multiple_of(rows[:, None], [CHUNK, CHUNK]) + words
-            inside = (n < g.N)[:, None] & (k // CHUNK * CHUNK < g.K)[None, :]
-        else:
-            offsets = rows[:, None] + (wide(k, tile.WIDE) * out.c)[None, :]
-            inside = (n < g.N)[:, None] & (k < g.K)[None, :]
+        offsets, inside = _places(out, position, filter, acc.shape, LAYOUT, tile.WORDS, g, tile)
         gl.store(out.ptr + offsets, values, mask=inside)
+
+
+@gluon.jit
+def _places(images, position, filter, SHAPE: gl.constexpr, LAYOUT: gl.constexpr, WORDS: gl.constexpr, g, tile):
+    """(offsets, which of them exist) of positions and filters from the given ones on, in results or the residual."""
+    CHUNK: gl.constexpr = tile.CHUNK
+    pixel = position + gl.arange(0, SHAPE[0], gl.SliceLayout(1, LAYOUT))
+    k = filter + gl.arange(0, SHAPE[1], gl.SliceLayout(0, LAYOUT))
+    n = pixel // g.Q // g.P
+    p = pixel // g.Q % g.P
+    q = pixel % g.Q
+    rows = wide(n, tile.WIDE) * images.n + wide(p, tile.WIDE) * images.h + wide(q, tile.WIDE) * images.w
+    if WORDS:
+        words = gl.max_contiguous(gl.multiple_of(k[None, :], [CHUNK, CHUNK]), [1, CHUNK])
+        offsets = gl.multiple_of(rows[:, None], [CHUNK, CHUNK]) + words
+        inside = (n < g.N)[:, None] & (k // CHUNK * CHUNK < g.K)[None, :]
+    else:
+        offsets = rows[:, None] + (wide(k, tile.WIDE) * images.c)[None, :]
+        inside = (n < g.N)[:, None] & (k < g.K)[None, :]
+    return offsets, inside

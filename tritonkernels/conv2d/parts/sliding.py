@@ -4,7 +4,6 @@ Rows and taps are unrolled (except in `depthwise`), so that the compiler knows e
 """
 
 from ...language.dot import widened
-from ...language.epilogue import rounded
 from ...language.tiles import span
 from ...language.triton import tl, triton
 
@@ -34,14 +33,6 @@ def blocks_of_program(g, BLOCK_K: tl.constexpr, CHANNELS_INSIDE: tl.constexpr):
         block = program % blocks
         block_k = program // blocks
     return block, block_k
-
-
-@triton.jit
-def store_run(acc, out, out_ptrs, p, valid, g):
-    """Writes the sums of a run, a tuple, whose first output is in row p."""
-    for i in tl.static_range(len(acc)):
-        row = (p + i)[:, None]
-        tl.store(out_ptrs + row * out.h, rounded(acc[i], out.ptr.dtype.element_ty), mask=valid & (row < g.P))
 
 
 @triton.jit

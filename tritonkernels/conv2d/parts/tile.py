@@ -1,9 +1,12 @@
 """Shared by the tiled designs: the tile of a program, its inputs and biases, and the store of its results."""
 
+from ...language.activation import activated
 from ...language.dot import widened
+from ...language.epilogue import rounded
 from ...language.triton import tl, triton
 from ...operations.conv2d.shapes import tiles_of_outputs
 from ...operations.conv2d.work import of_outputs
+from .lanes import load_along
 
 
 @triton.jit
@@ -38,6 +41,22 @@ def bias_or_zero(bias, k, k_inside, SUMS: tl.constexpr):
     if bias is not None:
         first += widened(tl.load(bias.ptr + k * bias.step, mask=k_inside, other=0), SUMS)
     return first
+
+
+@triton.jit
+def finished(
+    sums, residual, n, k, p, q, inside, ACTIVATION: tl.constexpr, dtype: tl.constexpr, FIRST: tl.constexpr = None
+):  # fmt: skip
+    """activation(sums + residual), rounded to dtype. The residual is that of images n, channels k and positions (p, q), which
+    broadcast; or None. FIRST: where its lanes lie (lanes.py), None if the compiler knows."""
+    if residual is not None:
+        offsets = n * residual.n + k * residual.c + p * residual.h + q * residual.w
+        if FIRST is None:
+            added = tl.load(residual.ptr + offsets, mask=inside, other=0)
+        else:
+            added = load_along(FIRST, residual.ptr, offsets, inside)
+        sums += widened(added, sums.dtype)
+    return rounded(activated(sums, ACTIVATION, dtype.primitive_bitwidth == 16), dtype)
 
 
 def count_tiles(problem, tile):

@@ -33,7 +33,8 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """What epilogue.py takes with the scales, C and bias. ACTIVATION is a constant, and whether it is QUICK (activation.py)."""
+    """What epilogue.py takes with the scales, C and bias. Constants: the ACTIVATION, and whether it is QUICK
+    (language/activation.py)."""
 
     alpha: Any
     beta: Any

@@ -1,11 +1,11 @@
 """The end of every product: activation(alpha * scale_a * scale_b * sum + beta * C + bias), rounded to the result's type."""
 
+from ...language.activation import activated
 from ...language.dot import widened
 from ...language.epilogue import rounded
 from ...language.scalars import factor
 from ...language.tiles import multiple
 from ...language.triton import tl, triton
-from .activation import activated
 
 
 @triton.jit

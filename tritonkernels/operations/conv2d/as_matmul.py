@@ -46,26 +46,28 @@ def refuses(problem):
     return f"a product of matrices has every patch once, and this has {' and '.join(found)}" if found else None
 
 
-def steps(problem, arrange, input, weight, bias, out):
-    patches, filters, results, copies = _matrices(problem, input, weight, out)
+def steps(problem, arrange, input, weight, bias, out, residual=None):
+    patches, filters, results, residual, copies = _matrices(problem, input, weight, out, residual)
     if copies:
         yield arrange.unfold(*copies)
-    yield _product(problem, patches, filters, bias, results.stride(-1) == 1, results)
+    yield _product(problem, patches, filters, bias, residual, results.stride(-1) == 1, results)
 
 
-def _matrices(problem, input, weight, out):
-    """(patches (..., C R S), filters (K, C R S), results (..., K), the Copies that fill the first two)."""
+def _matrices(problem, input, weight, out, residual):
+    """(patches (..., C R S), filters (K, C R S), results (..., K), residual as those or None, the Copies that fill the first
+    two)."""
     patches, filters, copies = operands(problem, input, weight)
-    results = out.permute(0, 2, 3, 1)
+    results, added = (None if t is None else t.permute(0, 2, 3, 1) for t in (out, residual))
     apart = columns_are_apart(results)
     if apart and not merges(patches, 0):  # else a product for each image
         patches, copy = in_rows(patches)
         copies = copies + copy
+    apart = apart and (added is None or merges(added, 0))
     if apart and patches.stride(-1) == 1 and problem.n * problem.p > problem.q:  # a row is short
-        patches, results = (t.flatten(0, 1).transpose(0, 1) for t in (patches, results))
-    while patches.ndim > 2 and all(merges(t, t.ndim - 3) for t in (patches, results)):
-        patches, results = patches.flatten(-3, -2), results.flatten(-3, -2)
-    return patches, filters, results, copies
+        patches, results, added = (t if t is None else t.flatten(0, 1).transpose(0, 1) for t in (patches, results, added))
+    while patches.ndim > 2 and all(merges(t, t.ndim - 3) for t in (patches, results, added) if t is not None):
+        patches, results, added = (None if t is None else t.flatten(-3, -2) for t in (patches, results, added))
+    return patches, filters, results, added, copies
 
 
 def columns_are_apart(results):
@@ -74,21 +76,23 @@ def columns_are_apart(results):
     return results.stride(-1) == 1 and merges(results, 0) and not merges(results, 1)
 
 
-def _product(problem, patches, filters, bias, channels_inside, results=None):
-    """The Call of matmul."""
-    if channels_inside:
-        return prepare(patches, filters.mT, precision=problem.precision, bias=bias, out=results)
-    bias, results = None if bias is None else bias[:, None], None if results is None else results.mT
-    return prepare(filters, patches.mT, precision=problem.precision, c=bias, out=results)
+def _product(problem, patches, filters, bias, residual, channels_inside, results=None):
+    """The Call of matmul, which adds one matrix and a bias along rows: of a transposed product the bias is that matrix."""
+    options = {"precision": problem.precision, "activation": problem.activation}
+    if channels_inside or (bias is not None and residual is not None):
+        return prepare(patches, filters.mT, **options, c=residual, bias=bias, out=results)
+    column = None if bias is None else bias[:, None]
+    added, results = (None if t is None else t.mT for t in (residual, results))
+    return prepare(filters, patches.mT, **options, c=column if added is None else added, out=results)
 
 
 @functools.lru_cache(1024)
 def problems(problem):
     """The problems of contiguous tensors; `steps` sees how they really lie."""
     input, weight, out = as_they_lie(problem)
-    patches, filters, *_ = _matrices(problem, input, weight, out)
+    patches, filters, _, residual, _ = _matrices(problem, input, weight, out, out if problem.residual else None)
     bias = input.new_empty(problem.k) if problem.has_bias else None
-    return (_product(problem, patches, filters, bias, problem.channels_last).problem,)
+    return (_product(problem, patches, filters, bias, residual, problem.channels_last).problem,)
 
 
 TO_MATMUL = Reduction(

@@ -3,6 +3,7 @@
 import torch
 
 from ...problem import FLOAT_PRECISION, MatmulProblem
+from .shapes import refuses_what_follows
 
 # Per row and column of a tile. Larger tiles have fewer products and smaller inputs and products at their points, but 36 points
 # for 9 taps where smaller ones have 16: these win with few outputs of many channels
@@ -43,6 +44,8 @@ def product_at_points(problem, outputs, images):
 
 def refuses_winograd(problem, target):
     """Why the transforms do not apply to the problem, or None."""
+    if refusal := refuses_what_follows(problem, target):
+        return refusal
     if (problem.r, problem.s) != (3, 3):
         return f"it transforms filters of 3 x 3, not {problem.r} x {problem.s}"
     if problem.stride != (1, 1) or problem.dilation != (1, 1):

@@ -11,20 +11,20 @@ import math
 
 from ... import switches, validate
 from ...torch_ops.rules import GROUPS, Rules, front
+from ..matmul.rules import outer
 
-OPTIONS = (
-    "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1, *, bool same=False, str? precision=None, "
-    "MemoryFormat? memory_format=None"
-)
+GEOMETRY = "int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1"
+OPTIONS = "bool same=False, str? precision=None, MemoryFormat? memory_format=None"
 
 
-def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=None, memory_format=None, **options):
+def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, memory_format=None, **options):
     """T's derivatives; the product's own result, which is no operand, is `grad`."""
     x, w, g = (
         grad if name not in forms else tensor
         for name, tensor in (("input", input), ("weight", weight), ("grad_output", grad_output))
     )
-    options = {name: value for name, value in options.items() if not name.endswith("_size")}
+    others = "bias", "residual", "activation"  # the last is None here
+    options = {name: value for name, value in options.items() if not name.endswith("_size") and name not in others}
     like = {name: form and form.memory_format for name, form in forms.items()}
     sizes = {name: form and tuple(form.shape) for name, form in forms.items()}  # native code repeats calls of plain tuples
     return {
@@ -32,6 +32,7 @@ def gradients(ops, grad, forms, input=None, weight=None, grad_output=None, bias=
         "weight": lambda: ops.conv2d_weight(x, g, sizes["weight"], **options, memory_format=like["weight"]),
         "grad_output": lambda: ops.conv2d(x, w, None, **options, memory_format=like["grad_output"]),
         "bias": lambda: ops.conv2d_bias(grad),
+        "residual": lambda: grad,
     }
 
 
@@ -45,7 +46,7 @@ def labels(result, input=None, grad_output=None, groups=1, **_):
         "grad_output": ("n", filters, None, None)[alone:],
         "bias": (channels if result == "input" else filters,),
     }
-    return found | {"result": found[result]}
+    return found | {"residual": found["grad_output"], "result": found[result]}
 
 
 def settled(padding=0, **arguments):
@@ -75,16 +76,22 @@ def images(t, dim):
     return t if t.ndim == (4 if dim is None else 5) else t.unsqueeze(0 if dim is None else 1)
 
 
-def batched_conv2d(ops, size, dims, input, weight, bias, groups, **options):
+def batched_conv2d(ops, size, dims, input, weight, bias, groups, residual, **options):
     alone = input.ndim - (dims["input"] is not None) == 3
     x = images(input, dims["input"])
+    at = None if dims["input"] is None else 0
+    added, added_at = residual, None
+    if residual is not None:
+        added, added_at = images(residual, dims["residual"]), None if dims["residual"] is None else 0
     if dims["weight"] is None and dims["bias"] is None:
-        result = ops.conv2d(x.flatten(0, 1), weight, bias, groups=groups, **options).unflatten(0, (size, -1))
+        x = as_groups(x, at, size, 0)
+        added = added if added is None else as_groups(added, added_at, size, 0)
+        result = ops.conv2d(x, weight, bias, groups=groups, residual=added, **options).unflatten(0, (size, -1))
     else:
-        at = None if dims["input"] is None else 0
         bias = bias if bias is None else as_groups(bias, dims["bias"], size, 0)
-        filters = as_groups(weight, dims["weight"], size, 0)
-        result = ops.conv2d(as_groups(x, at, size, 1), filters, bias, groups=size * groups, **options)
+        added = added if added is None else as_groups(added, added_at, size, 1)
+        filters, x = as_groups(weight, dims["weight"], size, 0), as_groups(x, at, size, 1)
+        result = ops.conv2d(x, filters, bias, groups=size * groups, residual=added, **options)
         result = result.unflatten(1, (size, -1)).movedim(1, 0)
     return result[:, 0] if alone else result
 
@@ -118,10 +125,12 @@ def batched_bias(ops, size, dims, grad_output):
     return ops.conv2d_bias(as_groups(g, 0, size, 1)).unflatten(0, (size, -1))
 
 
-def _rules(arguments, batched, flops, result, addends):
+def _rules(arguments, batched, flops, result, addends, more=("", ""), outer=None):
     of_result = functools.partial(labels, result)
     switch = switches.of_convolutions
-    return Rules(f"{arguments}, {OPTIONS}", gradients, batched, flops, of_result, addends, settled, asked, switch=switch)
+    positional, keywords = more
+    arguments = f"{arguments}, {GEOMETRY}{positional}, *, {OPTIONS}{keywords}"
+    return Rules(arguments, gradients, batched, flops, of_result, addends, settled, asked, outer, switch=switch)
 
 
 OF_BIAS = {"bias": lambda tangent, forms, **_: tangent[:, None, None]}
@@ -130,7 +139,9 @@ CONV2D_RULES = _rules(
     batched_conv2d,
     lambda result, input, weight, **_: 2 * result.numel() * math.prod(weight.shape[1:]),
     "grad_output",
-    OF_BIAS,
+    OF_BIAS | {"residual": lambda tangent, forms, **_: tangent},
+    (", Tensor? residual=None", ", str? activation=None"),
+    outer,
 )
 INPUT_RULES = _rules(
     "Tensor weight, Tensor grad_output, SymInt[] input_size, Tensor? bias=None",

@@ -12,6 +12,11 @@ COLUMN_TAPS = 7  # of a column, which `grouped` holds in registers
 COLUMN_ROWS = 24  # of inputs that a run of its outputs meets, unrolled
 
 
+def refuses_what_follows(problem, target):
+    """Why a design that writes the sums and bias alone refuses the problem, or None."""
+    return f"it adds no more than a bias, and this has {' and '.join(problem.after)}" if problem.after else None
+
+
 @functools.lru_cache(KNOWN_PROBLEMS)
 def halo_bytes(problem, tile, row_unit, before=0):
     """Shared memory for the inputs that a tile of outputs needs of a channel, and `before` columns; rows are padded to

@@ -4,8 +4,8 @@ Results of 16 bits need no erf that is exact to 24: there (QUICK) a GELU takes 1
 by approximate powers and reciprocals. docs/numerics.md derives their errors.
 """
 
-from ...language.dot import INTERPRETED
-from ...language.triton import tl, triton
+from .dot import INTERPRETED
+from .triton import tl, triton
 
 
 @triton.jit

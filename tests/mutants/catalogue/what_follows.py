@@ -1,0 +1,125 @@
+"""Broken residuals and activations of conv2d."""
+
+from tests.mutants.mutant import of
+
+ACTIVATED = "acc = activated(acc, ACTIVATION, out.ptr.dtype.element_ty.primitive_bitwidth == 16)\n"
+ADDED = """    if added is not None:
+        acc += widened(load_along(False, *added, pixel_inside & k_inside), acc.dtype)
+"""
+FOLLOW = """        if constexpr (FOLLOWS) {
+            const T* const of_group = residual == nullptr ? nullptr : residual + group * filters_of_group * of_residual.c;
+            const Follows<T> follows{of_group, of_residual, activation, results.pixels, results.channels, g.P, g.Q};
+            follow(sum, results, follows, first_pixel + row, first_filter + col);
+        }
+"""
+LAST = "        if (!::add_splits<THREADS, 2>(sum, partial, counters)) return;\n"
+MUTANTS = [
+    *of(
+        "tritonkernels/conv2d/implicit_gemm.py",
+        "test_what_follows and tritonkernels",
+        ("the activation before the residual", f"{ADDED}    {ACTIVATED}", f"    {ACTIVATED}{ADDED}"),
+        (
+            "the activation in each split",
+            "tl.store(place + split * SIZE, acc)",
+            "tl.store(place + split * SIZE, activated(acc, how.ACTIVATION, False))",
+        ),
+        ("the residual at the result's strides", "residual.ptr, places(residual,", "residual.ptr, places(out,"),
+        (
+            "the residual of the first group",
+            "places(residual, image, p, q, group * g.k_per_group + k, OUT_AXIS)",
+            "places(residual, image, p, q, k, OUT_AXIS)",
+        ),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/tile.py",
+        "test_what_follows and tritonkernels",
+        (
+            "the activation before the residual",
+            "sums += widened(added, sums.dtype)",
+            "sums = activated(sums, ACTIVATION, False) + widened(added, sums.dtype)",
+        ),
+        ("the residual's channels side by side", "k * residual.c", "k"),
+        ("the residual's rows side by side", "p * residual.h", "p"),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/cuda_cores.py",
+        "test_cuda_cores_triton and follows",
+        (
+            "the activation in each split",
+            "gl.store(place + split * SIZE, acc)",
+            "gl.store(place + split * SIZE, activated(acc, after.ACTIVATION, False))",
+        ),
+        ("the residual at the result's strides", "residual.ptr + _places(residual,", "residual.ptr + _places(out,"),
+    ),
+    *of(
+        "tritonkernels/conv2d/parts/pixel_boxes.py",
+        "test_warp_specialized and follows",
+        ("no activation of whole tiles", "        acc = activated(acc, tile.ACTIVATION, tile.QUICK)\n", ""),
+        ("the residual by 16 bytes wherever it lies", "tile.ADDED_WORDS, g", "tile.WORDS, g"),
+        ("the residual at the result's strides", "_places(residual, position,", "_places(out, position,"),
+    ),
+    *of(
+        "tritonkernels/conv2d/warp_specialized.py",
+        "test_warp_specialized and follows",
+        (
+            "the residual of shared tiles left out",
+            "        total += tl.load(added, mask=inside, other=0)\n",
+            "        total += 0\n",
+        ),
+        ("the activation of shared tiles left out", '"ACTIVATION": problem.activation, "WIDE"', '"ACTIVATION": None, "WIDE"'),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/as_matmul.py",
+        "test_what_follows and matmul",
+        (
+            "a bias lost where there is a residual",
+            "channels_inside or (bias is not None and residual is not None)",
+            "channels_inside",
+        ),
+        ("the activation left out", '"activation": problem.activation}', '"activation": None}'),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/shapes.py",
+        "test_what_follows and refuse",
+        ("designs without an epilogue chosen", "if problem.after else None", "if False else None"),
+    ),
+    *of(
+        "tritonkernels/operations/conv2d/rules.py",
+        "test_what_follows or test_batches or test_gradients",
+        ("no gradient of the residual", '"residual": lambda: grad', '"residual": lambda: 0 * grad'),
+        ("a batch of residuals along images", "as_groups(added, added_at, size, 1)", "as_groups(added, added_at, size, 0)"),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/residual.cuh",
+        "test_what_follows and cuda_reference",
+        ("the residual's channels side by side", "channel * stride.c", "channel"),
+        ("the residual of the first image", "pixel / Q / P * stride.n", "0 * stride.n"),
+        (
+            "no activation",
+            "epilogue(nullptr, nullptr, nullptr, 1, 0, activation,",
+            "epilogue(nullptr, nullptr, nullptr, 1, 0, 0,",
+        ),
+    ),
+    *of(
+        "cuda_reference/conv2d/implicit_gemm.cuh",
+        "test_what_follows and cuda_reference",
+        ("what follows, in each split", LAST + FOLLOW, FOLLOW + LAST),
+        ("the residual of the first group", "residual + group * filters_of_group", "residual + 0 * filters_of_group"),
+        (
+            "the activation before the residual",
+            "    follows.add(for_all, pixel + lane_row(), first);\n    follows.activate(for_all);\n",
+            "    follows.activate(for_all);\n    follows.add(for_all, pixel + lane_row(), first);\n",
+        ),
+        ("the activation of tensor cores' sums left out", "    to.activation = follows.activation;\n", ""),
+    ),
+    *of(
+        "cuda_reference/conv2d/parts/image_results.cuh",
+        "test_what_follows and cuda_reference and warp_specialized",
+        ("the residual of the first channels", "filter + FIRST * 8 + lane % 4 * 2", "filter + lane % 4 * 2"),
+        (
+            "the residual of the first warp's positions",
+            "position + threadIdx.x % 128 / 32 * ROWS + lane / 4;",
+            "position + lane / 4;",
+        ),
+    ),
+]
