@@ -10,12 +10,13 @@ template <class T> struct Follows {
     ImagesStrides stride;
     int activation, pixels, channels, P, Q;
 
-    // Adds the residual. for_all(change) calls change(sum, row, col) for each of a thread's sums; these count from the first.
+    // Adds the residual. for_all(change) calls change(sum, row, col) for each of a thread's sums; these count from the first. What is
+    // outside and never stored gets the last pixel's or channel's: behind a branch each load would wait for the one before.
     template <class ForAll> __device__ __forceinline__ void add(const ForAll& for_all, int first_pixel, int first_channel) const {
         if (residual == nullptr) return;
         for_all([&](Sum<T>& sum, int row, int col) {
-            const int pixel = first_pixel + row, channel = first_channel + col;
-            if (pixel < pixels && channel < channels) sum += matmul::widen(residual[place(pixel) + channel * stride.c]);
+            const int pixel = min(first_pixel + row, pixels - 1), channel = min(first_channel + col, channels - 1);
+            sum += matmul::widen(residual[place(pixel) + channel * stride.c]);
         });
     }
 
