@@ -217,6 +217,7 @@ BAD_CALLS = {
     "conv2d: no groups": ("conv2d", (IMAGE, FILTER), {"groups": 0}, errors.ArgumentError, ["groups:"]),
     "conv2d: bias": ("conv2d", (IMAGE, FILTER, f32(5)), {}, errors.ShapeError, ["bias:", "(5,)", "(6,)"]),
     "conv2d: activation": ("conv2d", (IMAGE, FILTER), {"activation": "tanh"}, errors.ArgumentError, ["activation:", "gelu"]),
+    "conv2d: a list": ("conv2d", (IMAGE, FILTER), {"activation": ["relu"]}, errors.ArgumentError, ["activation: got ['relu']"]),
     "conv2d: residual of another shape": (
         "conv2d",
         (IMAGE, FILTER),
@@ -369,6 +370,13 @@ def test_errors_end_with_what_to_do(name):
     with pytest.raises(errors.TritonKernelsError) as caught:
         call()
     assert str(caught.value).endswith(end), str(caught.value)
+
+
+@pytest.mark.parametrize("activation", ("tanh", ["relu"]), ids=str)
+def test_activations_of_calls_with_gradients(activation):
+    for function, operands in ((tritonkernels.matmul, (A, B)), (tritonkernels.conv2d, (IMAGE, FILTER))):
+        with pytest.raises(errors.ArgumentError, match=r"^activation: got .*gelu"):
+            function(operands[0].clone().requires_grad_(), operands[1], activation=activation)
 
 
 @pytest.mark.parametrize("op", ("gemm", "gemv"))

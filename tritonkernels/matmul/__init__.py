@@ -250,8 +250,8 @@ def split(b: Tensor, *, precision: SplitPrecision) -> Split:
     padded to a multiple of 64; fp32 and fp16x3 add 12 bytes a column. Its `nbytes` says how many, without those of B.
 
     B must not change after that. A call with a Split raises ArgumentError if B was written to, moved or reshaped in place;
-    what torch does not count it cannot see, as writes through B.data, and compiled code looks when it is traced. It raises
-    ArgumentError for another precision, too, and GradientError where a gradient of B would be recorded: a Split is for
+    what torch does not count it cannot see, as writes through B.data, and code that torch.compile compiles does not look. It
+    raises ArgumentError for another precision, too, and GradientError where a gradient of B would be recorded: a Split is for
     inference. A's gradient is that of the call with B itself. Other errors, of shapes and devices, are matmul's for B.
 
     Raises ShapeError, DtypeError, DeviceError, ArgumentError (also for an inference tensor, whose writes torch does not count),

@@ -1,6 +1,9 @@
 """split(): products of planes that were made before have the bits of the same design's products of B itself, and what a Split
 refuses."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -137,6 +140,18 @@ def test_both_packages_take_either(precision):
         torch.testing.assert_close(result, a @ b, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("precision", SCHEMES)
+def test_planes_of_no_products(precision, monkeypatch):
+    """They are zeros, which are read: rows of planes are padded."""
+    empty = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *args, **options: empty(*args, **options).fill_(1))
+    for split in (tritonkernels.split, cuda_reference.split):
+        s = split(torch.ones(2, 0, 7), precision=precision)
+        assert not s.planes.any() and (s.ranges is None or not s.ranges.any())
+        for package in PACKAGES.values():
+            assert not package.matmul(torch.ones(2, 5, 0), s).any()
+
+
 @BOTH
 @pytest.mark.parametrize("precision", SCHEMES)
 def test_b_is_not_split_again(library, precision):
@@ -211,6 +226,22 @@ def test_a_tensor_that_changed(library, change):
 
 
 @BOTH
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))], ids=["copied", "deep", "pickled"]
+)
+def test_copies(library, copied):
+    """As modules that have one are copied and stored. One of a tensor that has changed stays one."""
+    package = PACKAGES[library.package]
+    a, s = torch.randn(4, 300), package.split(torch.randn(300, 300)[:, :300], **X3)
+    expected, again = package.matmul(a, s), copied(s)
+    assert torch.equal(package.matmul(a, again), expected)
+    again.tensor.zero_()
+    for changed in (again, copied(again)):
+        with pytest.raises(ArgumentError, match=r"^b: got a Split of a tensor that has changed since"):
+            package.matmul(a, changed)
+
+
+@BOTH
 def test_refusals_of_products(library):
     package = PACKAGES[library.package]
     a, s = torch.randn(4, 300), package.split(torch.randn(300, 5), **X3)
@@ -237,7 +268,7 @@ def test_refusals_of_products(library):
 def test_refusals_of_splits(library):
     split = PACKAGES[library.package].split
     b = torch.randn(300, 5)
-    for precision in ("ieee", "tf32", "torch", "fp16", "nonsense"):
+    for precision in (None, "ieee", "tf32", "torch", "fp16", "nonsense"):
         with pytest.raises(ArgumentError, match=r"^precision: got .*allowed: 'tf32x3', 'fp16x3'"):
             split(b, precision=precision)
     for given, error, why in (

@@ -89,7 +89,7 @@ MUTANTS = [
         "cuda_reference and (first_and_second_order or operand_may_have) and matmul",
         ("the gradient of a row of B", "found if len(b_shape) > 1 else found[..., 0]", "found"),
         ("one matrix taken for a batch", "if len(b_shape) <= 2 and", "if len(b_shape) <= 3 and"),
-        ("the activation not recorded", "if activation in ACTIVATIONS else None", "if False else None"),
+        ("the activation not recorded", "if activation in (*ACTIVATIONS,) else None", "if False else None"),
     ),
     *of(
         "tritonkernels/batches.py",

@@ -28,6 +28,13 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/operations/matmul/split.py",
+        "reused_operand and (no_products or copies or refusals)",
+        ("planes of nothing as memory was", "torch.empty if b.numel() else torch.zeros", "torch.empty"),
+        ("copies that are as new", "() if has_changed else ", ""),
+        ("no precision", "if precision not in (*SCHEMES,):", "if precision not in (None, *SCHEMES):"),
+    ),
+    *of(
+        "tritonkernels/operations/matmul/split.py",
         "reused_operand and planes_of_another",
         ("planes of any form", "if given != (None", "if False and given != (None"),
         ("planes of any strides", "t.device, t.is_contiguous())", "t.device, True)"),

@@ -44,7 +44,7 @@ def prepare(
         if differ(bias.shape[0], k):
             raise ShapeError("bias", tuple(bias.shape), f"({k},), one value per output channel of weight", f"Pass {k} values.")
 
-    if activation is not None and activation not in ACTIVATIONS:
+    if activation not in (None, *ACTIVATIONS):
         raise validate.out_of_choices("activation", activation, (None, *ACTIVATIONS))
 
     batched = input if input.ndim == 4 else input[None]

@@ -68,7 +68,7 @@ def settled(alpha, beta, c, **others):
 
 
 def outer(activation, **arguments):
-    return (ACTIVATIONS[activation], arguments) if activation in ACTIVATIONS else None  # `prepare` refuses others
+    return (ACTIVATIONS[activation], arguments) if activation in (*ACTIVATIONS,) else None  # `prepare` refuses others
 
 
 RULES = Rules(

@@ -56,8 +56,18 @@ class Split:
         """The strides of the tensor."""
         return self.tensor.stride()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, deep or from a file, is a Split of the copied tensor: one that has changed since has a copy that has, too."""
+        has_changed = _state_of(self.tensor) != self._state
+        return _copy, (self.tensor, self.precision, self.planes, self.ranges, has_changed)
+
     def __repr__(self) -> str:
         return f"Split({tuple(self.shape)}, precision={self.precision!r}, device={str(self.device)!r}, nbytes={self.nbytes})"
+
+
+def _copy(tensor, precision, planes, ranges, has_changed):
+    state = () if has_changed else _state_of(tensor)
+    return Split(tensor, precision, planes, ranges, state, tensor.untyped_storage())
 
 
 def make(library, b, precision, launches):
@@ -70,15 +80,17 @@ def make(library, b, precision, launches):
     if b.is_inference():
         remedy = "Make it outside torch.inference_mode(); the products may be inside."
         raise ArgumentError("b", "an inference tensor", "a tensor that counts its changes", remedy)
-    precision = validate.choice("precision", precision, (*SCHEMES,), MODES)
+    if precision not in (*SCHEMES,):
+        raise validate.out_of_choices("precision", precision, (*SCHEMES,), MODES)
     library.get_ready()
     with on_device(b.device):
         columns = bound_idle_strides(b.detach().resolve_neg()).mT
         scheme, (of_planes, of_ranges) = SCHEMES[precision], side_by_side(columns, precision)
-        planes = torch.empty(of_planes, dtype=scheme.dtype, device=b.device)
+        room = torch.empty if b.numel() else torch.zeros  # of no rows of B: columns are padded with zeros alone
+        planes = room(of_planes, dtype=scheme.dtype, device=b.device)
         ranges = None if of_ranges is None else torch.zeros(of_ranges, dtype=torch.int32, device=b.device)
         given = (columns, planes) if ranges is None else (columns, planes, ranges)
-        for matrices, of_part, *ranges_of_part in uniform_batches(*given) if planes.numel() else ():
+        for matrices, of_part, *ranges_of_part in uniform_batches(*given) if b.numel() else ():
             for launch in launches(matrices, apart(of_part, precision), next(iter(ranges_of_part), None), precision):
                 launch.run()
     return Split(b, precision, planes, ranges, _state_of(b), b.untyped_storage())
