@@ -39,7 +39,7 @@ CASES = {  # image, filters, options
     "patches": ((1, 3, 8, 12), (10, 3, 4, 4), {"stride": 4}),
     "groups": ((1, 6, 6, 7), (10, 3, 2, 2), {"groups": 2}),
     "groups of whole vectors": ((2, 8, 5, 7), (16, 4, 3, 3), {"groups": 2, "padding": 1}),
-    "a filter a channel": ((1, 36, 9, 5), (36, 1, 3, 3), {"groups": 36, "padding": 1}),
+    "a filter a channel": ((2, 36, 9, 5), (36, 1, 3, 3), {"groups": 36, "padding": 1}),
     "one image": ((4, 6, 7), (5, 4, 3, 3), {}),
 }
 GROUPED = ("groups", "groups of whole vectors", "a filter a channel")
