@@ -14,11 +14,12 @@
 
 namespace conv2d {
 
+// FOLLOWS: residual (or null) and activation are not ignored.
 // Thread -> (image, channel, run, column), or (image, run, column, channel) where channels lie side by side, the last fastest.
-template <class T, int THREADS, int TAPS, int STEP, int RUN>
+template <class T, int THREADS, int TAPS, int STEP, int RUN, bool FOLLOWS = false>
 __global__ void __launch_bounds__(THREADS)
 depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
-          Strides stride) {
+          Strides stride, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     const bool channels_inside = stride.out.c == 1 && g.K > 1;
     int64_t index = int64_t(blockIdx.x) * THREADS + threadIdx.x;
@@ -41,6 +42,7 @@ depthwise(const T* __restrict__ input, const T* __restrict__ weight, const T* __
         for (int w = first_w, s = 0; s < g.S; ++s, w += g.dilation_w, at += right, tap += stride.weight.s)
             multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, stride.weight.r, g, stride);
     }
+    if constexpr (FOLLOWS) finish_run(sum, Follows<T>{residual, of_residual, activation}, image, k, p, q, g);
     store_run(sum, out + image * stride.out.n + k * stride.out.c + p * stride.out.h + q * stride.out.w, p, g, stride);
 }
 

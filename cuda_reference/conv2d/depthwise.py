@@ -1,11 +1,10 @@
 """conv2d, depthwise: the template instances and launches of depthwise.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import refuses_what_follows
 from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.runs import ANY, UNROLLED, columns_at_once, inputs_at_once, slides, unrolled
 
 THREADS, RUNS = 128, (7, 14)
@@ -14,12 +13,14 @@ KERNEL = Kernel(
     "conv2d::depthwise<{T}, {THREADS}, {TAPS}, {STEP}, {RUN}>",
     [{"TAPS": taps, "STEP": step, "RUN": run} for run in RUNS for taps, step in (*UNROLLED, ANY)],
 )
+FOLLOWED = followed(KERNEL)
 
 
-def launches(problem, config, input, *others):
+def launches(problem, config, input, weight, bias, out, residual=None):
     taps, step = unrolled(problem, input)
     parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, **config}
-    yield KERNEL.launch(parameters, (count_blocks(problem, config),), THREADS, arguments(problem, input, *others))
+    given = *arguments(problem, input, weight, bias, out), *what_follows(problem, residual)
+    yield (FOLLOWED if problem.after else KERNEL).launch(parameters, (count_blocks(problem, config),), THREADS, given)
 
 
 def count_blocks(problem, config):
@@ -41,4 +42,4 @@ def work(problem, config, target):
     return (of_outputs(problem, target, *given, steps, outputs=run * THREADS, registers=registers),)
 
 
-DESIGN = Design(refuses=refuses_what_follows, configs=configs, launches=launches, work=work)
+DESIGN = Design(configs=configs, launches=launches, work=work)

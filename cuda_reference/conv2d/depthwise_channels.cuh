@@ -14,10 +14,11 @@ namespace conv2d {
 constexpr int LANES = 8;
 
 // Block -> (positions (image, run, column), LANES * WIDTH channels), the last fastest. WIDTH divides the number of channels.
-template <class T, int THREADS, int TAPS, int STEP, int RUN, int WIDTH>
+// FOLLOWS: residual (or null) and activation are not ignored.
+template <class T, int THREADS, int TAPS, int STEP, int RUN, int WIDTH, bool FOLLOWS = false>
 __global__ void __launch_bounds__(THREADS, 3)  // with registers for three columns of inputs under way
 depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
-                   Geometry g, Strides stride) {
+                   Geometry g, Strides stride, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     using Layout = Filters<WIDTH, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
@@ -45,6 +46,7 @@ depthwise_channels(const T* __restrict__ input, const T* __restrict__ weight, co
 #pragma unroll(TAPS == 3 ? TAPS : 1)
     for (int w = first_w, s = 0; s < S; ++s, w += g.dilation_w, at += g.dilation_w * stride.input.w, tap += Layout::PITCH)
         multiply_column<TAPS, STEP>(sum, at, h, unsigned(w) < unsigned(g.W), tap, S * Layout::PITCH, g, stride);
+    if constexpr (FOLLOWS) finish_run(sum, Follows<T>{residual, of_residual, activation}, image, k, p, q, g);
     T* const to = out + image * stride.out.n + k * (WIDTH > 1 ? 1 : stride.out.c);
     store_run(sum, to + p * stride.out.h + q * stride.out.w, p, g, stride);
 }

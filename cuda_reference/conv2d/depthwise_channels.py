@@ -1,11 +1,11 @@
 """conv2d, depthwise_channels: the template instances and launches of depthwise_channels.cuh."""
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import STAGED_BYTES, refuses_what_follows
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
 from tritonkernels.operations.conv2d.work import of_outputs, strip, whole
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.runs import (
     ANY,
     LANES,
@@ -25,6 +25,7 @@ KERNEL = Kernel(
     "conv2d::depthwise_channels<{T}, {THREADS}, {TAPS}, {STEP}, {RUN}, {WIDTH}>",
     [{"TAPS": taps, "STEP": step} for taps, step in (*UNROLLED, ANY)],
 )
+FOLLOWED = followed(KERNEL)
 
 
 def refuses(problem, target):
@@ -33,18 +34,19 @@ def refuses(problem, target):
         return "it is for one filter a channel"
     if needed > STAGED_BYTES:
         return f"a block's filters take {needed} bytes of shared memory, of {STAGED_BYTES}"
-    return refuses_what_follows(problem, target)
+    return None
 
 
-def launches(problem, config, input, weight, bias, out):
+def launches(problem, config, input, weight, bias, out, residual=None):
     width = channels_per_load(problem.dtype)
-    if problem.k % width or not all(are_pieces(t, width) for t in (input, out)):
+    if problem.k % width or not all(are_pieces(t, width) for t in (input, out, residual) if t is not None):
         width = 1
     taps, step = unrolled(problem, input) if _slides(problem) else ANY
     parameters = {"T": TYPES[problem.dtype], "TAPS": taps, "STEP": step, "RUN": RUN, "WIDTH": width, **config}
     grid = (count_blocks(problem, width),)
-    given = arguments(problem, input, weight, bias, out)
-    yield KERNEL.launch(parameters, grid, THREADS, given, filter_bytes(problem, width, LANES))
+    given = *arguments(problem, input, weight, bias, out), *what_follows(problem, residual)
+    kernel = FOLLOWED if problem.after else KERNEL
+    yield kernel.launch(parameters, grid, THREADS, given, filter_bytes(problem, width, LANES))
 
 
 def _slides(problem):

@@ -44,11 +44,11 @@ __device__ __forceinline__ void multiply_tap(Value (&sum)[OUTPUTS][KT], const Va
 }
 
 // Block -> (positions (image, run, column), LANES tiles of KT output channels of a group), the last fastest; the filters of
-// `staged` channels at a time are in shared memory.
-template <class T, int KT, int CT, int LANES, int TAPS, int STEP>
+// `staged` channels at a time are in shared memory. FOLLOWS: residual (or null) and activation are not ignored.
+template <class T, int KT, int CT, int LANES, int TAPS, int STEP, bool FOLLOWS = false>
 __global__ void __launch_bounds__(THREADS_OF<LANES>, resident<T>(KT, LANES, STEP))
 grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out, Geometry g,
-        Strides stride, int staged) {
+        Strides stride, int staged, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     using Layout = Filters<KT, LANES>;
     Sum<T>* const filters = dynamic_shared<Sum<T>>();
@@ -111,6 +111,20 @@ grouped(const T* __restrict__ input, const T* __restrict__ weight, const T* __re
     }
 
     if (!inside) return;
+    if constexpr (FOLLOWS) {
+        const Follows<T> follows{residual, of_residual, activation, 0, (group + 1) * per_group, g.P, g.Q};
+        if constexpr (LANES > 1) {
+            finish_run(sum, follows, image, group * per_group + k, p, q, g);
+        } else {
+            const auto for_all = [&](const auto& change) {
+#pragma unroll
+                for (int j = 0; j < OUTPUTS; ++j)
+#pragma unroll
+                    for (int i = 0; i < KT; ++i) change(sum[j][i], i, j, 0);
+            };
+            follows.finish(for_all, image, group * per_group + k, p, q);
+        }
+    }
     T* const at = out + image * stride.out.n + (group * per_group + k) * stride.out.c + p * stride.out.h + q * stride.out.w;
     if constexpr (LANES > 1) {
         store_run(sum, at, p, g, stride);

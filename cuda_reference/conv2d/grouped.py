@@ -3,11 +3,11 @@
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import STAGED_BYTES, refuses_what_follows
+from tritonkernels.operations.conv2d.shapes import STAGED_BYTES
 from tritonkernels.operations.conv2d.work import of_outputs, strip
 
 from ..launch import Kernel, ceil_div, config_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 from .parts.runs import (
     ANY,
     FEW_TAPS,
@@ -25,9 +25,10 @@ RUN = 7  # outputs of a thread, in a column
 THREADS = {1: 128, LANES: 256}  # per block, by the number of lanes per position
 
 
-def lanes_of(problem, kt, input, out):
-    """Lanes per position: LANES if each lane's channels are in one group and one aligned access reads them, else 1."""
-    are_aligned = are_pieces(input, channels_per_load(problem.dtype)) and are_pieces(out, kt)
+def lanes_of(problem, kt, input, *results):
+    """Lanes per position: LANES if each lane's channels are in one group and an aligned access has them, else 1."""
+    pieces = (input, channels_per_load(problem.dtype)), *((t, kt) for t in results if t is not None)
+    are_aligned = all(are_pieces(*piece) for piece in pieces)
     return LANES if are_aligned and _are_whole(problem, kt) else 1
 
 
@@ -67,19 +68,20 @@ def configs(problem, target):
 def _refuses(problem, target):
     if problem.terms and not _staged(problem, 4, 1):
         return f"the filters of 4 output channels and an input channel take more than {STAGED_BYTES} bytes of shared memory"
-    return refuses_what_follows(problem, target)
+    return None
 
 
-def _launches(problem, config, input, weight, bias, out):
+def _launches(problem, config, input, weight, bias, out, residual=None):
     g, kt = problem, config["KT"]
-    lanes = lanes_of(g, kt, input, out)
+    lanes = lanes_of(g, kt, input, out, residual)
     taps, step = taps_of(g, lanes, input)
     threads, unit, staged = THREADS[lanes], channels_per_load(g.dtype) if lanes > 1 else 1, _staged(g, kt, lanes)
     together_built = [{"KT": size, "STEP": of} for size in _sizes(g.dtype) for of in ((1, 2) if taps else (1,))]
     kernel = Kernel("conv2d::grouped<{T}, {KT}, {UNIT}, {LANES}, {TAPS}, {STEP}>", together_built)
+    kernel = followed(kernel) if g.after else kernel
     parameters = {"T": TYPES[g.dtype], "UNIT": unit, "LANES": lanes, "TAPS": taps, "STEP": step, **config}
     grid = (_count_blocks(g, kt, lanes),)
-    given = *arguments(g, input, weight, bias, out), staged
+    given = *arguments(g, input, weight, bias, out), staged, *what_follows(g, residual)
     yield kernel.launch(parameters, grid, threads, given, staged * filter_bytes(g, kt, lanes))
 
 

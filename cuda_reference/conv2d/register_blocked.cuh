@@ -16,7 +16,7 @@
 #pragma once
 #include "../common/overlap.cuh"
 #include "../common/shared.cuh"
-#include "parts/common.cuh"
+#include "parts/residual.cuh"
 
 namespace conv2d {
 
@@ -185,10 +185,11 @@ __device__ __forceinline__ void store_through_shared(T* of_k, const float (&sum)
 // Blocks per SM for which the sums fit in registers: otherwise ptxas spills a few words to fit one more.
 constexpr int resident(int KT) { return KT <= 4 ? 5 : KT <= 8 ? 4 : 2; }
 
-template <class T, int KT, bool UNIT>
+// FOLLOWS: residual (or null) and activation are not ignored.
+template <class T, int KT, bool UNIT, bool FOLLOWS = false>
 __global__ void __launch_bounds__(BIG_THREADS, resident(KT))
 register_blocked(const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ out,
-                 Geometry g, Strides stride, int channels) {
+                 Geometry g, Strides stride, int channels, const T* residual, ImagesStrides of_residual, int activation) {
     wait_for_earlier_kernels();
     constexpr int PITCH = ceil_div(KT, 4) * 4;  // of a tap's values
     const Tile tile(blockIdx.x, g, BIG_TILE_H, BIG_TILE_W, KT);
@@ -230,6 +231,19 @@ register_blocked(const T* __restrict__ input, const T* __restrict__ weight, cons
                     multiply_row<KT, PITCH>(sum, tap_row, below, filter, g);
             }
         }
+    }
+
+    if constexpr (FOLLOWS) {
+        const auto for_all = [&](const auto& change) {
+#pragma unroll
+            for (int i = 0; i < PT; ++i)
+#pragma unroll
+                for (int k = 0; k < KT; ++k)
+#pragma unroll
+                    for (int j = 0; j < QT; ++j) change(sum[i][k][j], k, i, UNIT ? j : j * LANES_W);
+        };
+        const Follows<T> follows{residual, of_residual, activation, 0, first_k + left_k, g.P, g.Q};
+        follows.finish(for_all, tile.image, first_k, tile.p + y, tile.q + x * (UNIT ? QT : 1));
     }
 
     T* const image = out + tile.image * stride.out.n;

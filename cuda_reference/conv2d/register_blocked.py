@@ -3,11 +3,11 @@
 import torch
 
 from tritonkernels.design import Design
-from tritonkernels.operations.conv2d.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, refuses_what_follows, tiles_of_outputs
+from tritonkernels.operations.conv2d.shapes import BIG_TILE, STAGED_BYTES, blocked_bytes, tiles_of_outputs
 from tritonkernels.operations.conv2d.work import of_outputs
 
 from ..launch import Kernel, ceil_div, configs_of
-from .parts.operands import TYPES, arguments
+from .parts.operands import TYPES, arguments, followed, what_follows
 
 SPACE = configs_of("KT", (3,), (4,), (6,), (8,), (16,))
 THREADS = 128
@@ -15,6 +15,7 @@ BLOCK_BYTES = 24 * 1024  # of shared memory, which leaves room for several block
 KERNEL = Kernel(
     "conv2d::register_blocked<{T}, {KT}, {UNIT}>", [config | {"UNIT": unit} for config in SPACE for unit in (True, False)]
 )
+FOLLOWED = followed(KERNEL)
 
 
 def refuses(problem, target):
@@ -23,7 +24,7 @@ def refuses(problem, target):
     needed = blocked_bytes(problem, 16)
     if needed > STAGED_BYTES:
         return f"a tile's inputs and filters of one channel take {needed} bytes of shared memory, of {STAGED_BYTES}"
-    return refuses_what_follows(problem, target)
+    return None
 
 
 def staged(problem, config):
@@ -32,11 +33,12 @@ def staged(problem, config):
     return max(1, min(problem.c // problem.groups, BLOCK_BYTES // channel_bytes)), channel_bytes
 
 
-def launches(problem, config, *tensors):
+def launches(problem, config, input, weight, bias, out, residual=None):
     channels, channel_bytes = staged(problem, config)
     parameters = {"T": TYPES[problem.dtype], "UNIT": problem.stride[1] == problem.dilation[1] == 1, **config}
-    grid, given = (tiles_of_outputs(problem, BIG_TILE, config["KT"]),), (*arguments(problem, *tensors), channels)
-    yield KERNEL.launch(parameters, grid, THREADS, given, channels * channel_bytes)
+    grid = (tiles_of_outputs(problem, BIG_TILE, config["KT"]),)
+    given = *arguments(problem, input, weight, bias, out), channels, *what_follows(problem, residual)
+    yield (FOLLOWED if problem.after else KERNEL).launch(parameters, grid, THREADS, given, channels * channel_bytes)
 
 
 def configs(problem, target):

@@ -161,10 +161,14 @@ def _refused_by_planes():
 
 
 def _conv2d(dtype, options):
-    def call(image, weight, geometry, layout=lambda t: t):
+    def call(image, weight, geometry, layout=lambda t: t, activation=None):
         def make():
             x, w, bias = (random(*shape, dtype=dtype) for shape in (image, weight, weight[:1]))
-            return (layout(x), w, bias), geometry | options
+            after = {}
+            if activation:
+                result = prepare("conv2d", x, w, **geometry).result
+                after = {"activation": activation, "residual": layout(random(*result.shape, dtype=dtype))}
+            return (layout(x), w, bias), geometry | options | after
 
         return make
 
@@ -172,6 +176,8 @@ def _conv2d(dtype, options):
         "smallest": ([call(*geometry) for geometry in SMALLEST_IMAGES], BOTH),
         "ragged": ([call(*geometry) for geometry in RAGGED_IMAGES], BOTH),
         "ragged, channels_last": ([call(*geometry, _channels_last) for geometry in RAGGED_IMAGES], BOTH),
+        "ragged, more than a bias": ([call(*geometry, activation="silu") for geometry in RAGGED_IMAGES], GIVEN),
+        "whole vectors, more than a bias": ([call(*geometry, _channels_last, "gelu") for geometry in WHOLE_IMAGES], NEW),
         "whole vectors that are not aligned": ([call(*geometry, _one_element_further) for geometry in WHOLE_IMAGES], NEW),
         "no products": ([call((1, 0, 5, 5), (3, 0, taps, taps), {}) for taps in (2, 3, 1)], NEW),
     }

@@ -35,7 +35,9 @@ def calls(library, op, design):
             if weight_shape[0]:
                 yield (make(*input_shape), make(*weight_shape), make(weight_shape[0])), kwargs
         for layout in LAYOUTS:
-            yield (layout(make(2, 3, 13, 17)), layout(make(5, 3, 3, 2)), make(10)[::2]), {"padding": 1}
+            operands, options = (layout(make(2, 3, 13, 17)), layout(make(5, 3, 3, 2)), make(10)[::2]), {"padding": 1}
+            yield operands, options
+            yield operands, options | {"residual": layout(make(2, 5, 13, 18)), "activation": "relu"}
     elif op in ("conv2d_input", "conv2d_weight", "conv2d_bias"):
         make = functools.partial(random, dtype=taken(library, op, design)[0])
         for name in cases.CONVOLUTIONS:
@@ -70,10 +72,11 @@ def main(which, package, designs):
             if refuses(prepare(op, *operands, **kwargs).problem, library.target(torch.device("cpu"))):
                 continue
             for side in ("start", "end") if which == "every" or i % 3 == 0 else ("end",):
-                args = [guarded(t, side, read_only=True) if isinstance(t, torch.Tensor) else t for t in operands]
+                guard = functools.partial(guarded, side=side, read_only=True)
+                args, given = torch.utils._pytree.tree_map_only(torch.Tensor, guard, (operands, kwargs))
                 out = guarded(torch.empty_like(prepare(op, *operands, **kwargs).result), side, read_only=False)
-                print("RUN", entry, side, *map(said, args), kwargs, flush=True)
-                call = prepare(op, *args, out=out, **kwargs)
+                print("RUN", entry, side, *map(said, args), {k: said(v) for k, v in given.items()}, flush=True)
+                call = prepare(op, *args, out=out, **given)
                 library.run(call, design)
                 verdict = library.judge(call, design, None, *operands, **kwargs)
                 if not verdict.ok:

@@ -6,8 +6,6 @@ Those of Triton are for `make test-all`: the interpreter refuses accesses outsid
 """
 
 import ctypes
-import faulthandler
-import os
 import signal
 
 import pytest
@@ -15,7 +13,7 @@ import torch
 
 from tests import children
 from tests.harness import LIBRARIES, prepare, random, runnable_designs, short, twins
-from tests.memory.guarded import guarded
+from tests.memory.guarded import end_of, guarded
 from tritonkernels import OPS, backend
 
 
@@ -84,19 +82,6 @@ def test_parts_of_lines_that_end_in_the_first(m, k, side):
     a, b = (guarded(random(*shape), side, read_only=True) for shape in ((k, m), (k, 5)))
     call = prepare("matmul", a.t(), b)
     assert end_of(lambda: cuda.run(call, "cuda_cores", {"BM": 128, "BN": 8, "SPLIT_K": 1})) == 0
-
-
-def end_of(work):
-    """The exit status of a fork that does it."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            faulthandler.disable()  # pytest's, which would tell of the fault
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_guarded_tensors_keep_values_and_strides():

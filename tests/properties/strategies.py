@@ -156,6 +156,8 @@ GEOMETRY = {
     "c": SMALL,  # channels of a group
     "k": among(1, 2, 3, 5, 8, 9, 17),  # and its filters
     "dtype": among(torch.float32, torch.float32, torch.float16),
+    "activation": among(None, None, "relu", "gelu", "silu"),
+    "residual": st.booleans(),
     "precision": among(None, "ieee", "tf32", "torch"),  # of float32
 }
 ONE_TAP = {"taps": ONE, "stride": ONE, "padding": among(0), "groups": ONE}
@@ -173,7 +175,7 @@ WANTED = {  # by designs that are for some geometries
     },
     "matmul.pipelined": ONE_TAP,
     "matmul.cuda_cores": ONE_TAP | {"dtype": among(torch.float32), "precision": among("ieee", "ieee", None)},
-    "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE},
+    "winograd": {"taps": among(3), "stride": ONE, "dilation": ONE, "activation": among(None), "residual": st.just(False)},
     "warp_specialized": {"groups": ONE, "c": among(1, 2, 3, 8, 33), "dtype": among(torch.float16, torch.bfloat16)},
 }
 
@@ -214,6 +216,12 @@ def precision(draw, dtype, design=None):
 def conv2d(draw, design=None):
     image, weight, options, dtype = draw(convolution(design))
     options |= draw(precision(dtype, design))
+    numbers = GEOMETRY | WANTED.get(design, {})
+    if activation := draw(numbers["activation"]):
+        options["activation"] = activation
+    if draw(numbers["residual"]):
+        result = prepare("conv2d", *(torch.empty(shape, device="meta") for shape in (image, weight)), **options).result
+        options["residual"] = draw(operand(tuple(result.shape), dtype))
     operands = (
         draw(operand(image, dtype)),
         draw(operand(weight, dtype)),

@@ -119,6 +119,17 @@ def test_conv2d_is_torchs_in_every_type_and_layout(package, dtype, layout, devic
 
 
 @both_packages
+@on_devices
+def test_a_call_of_conv2d_may_have_more_than_a_bias(package, device):
+    torchs, ours = pair(package, "Conv2d", 4, 6, 3, padding=1, padding_mode="circular", device=device)
+    x, residual = (random(2, channels, 6, 5, device=device).requires_grad_() for channels in (4, 6))
+    got, wanted = ours(x, residual, activation="relu"), (torchs(x) + residual).relu()
+    are_close(got, wanted, torch.float32)
+    for g, w in zip(*(torch.autograd.grad(result.sum(), (x, residual)) for result in (got, wanted))):
+        are_close(g, w, torch.float32)
+
+
+@both_packages
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_dicts_go_both_ways(package, kind):
     torchs, ours = pair(package, kind, *SMALL[kind])

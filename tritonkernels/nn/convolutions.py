@@ -73,9 +73,12 @@ class Convolution(AnyConvolution, Generic[Each]):
         return (input, module.weight), geometry | cls.options(module, precision)
 
     def forward(self, input: Tensor) -> Tensor:
+        return self.computed(input)
+
+    def computed(self, input: Tensor, **after: Any) -> Tensor:
         try:
             args, kwargs = self.arguments(self, input, self.precision)
-            return self.function(*args, **kwargs)
+            return self.function(*args, **kwargs, **after)
         except Exception:  # whatever it is, it is raised again, unless the input is at fault: then that is said
             self.raise_fault(input)
             raise
@@ -148,10 +151,16 @@ class Conv1d(Convolution[tuple[int]], torch.nn.Conv1d):
 
 
 class Conv2d(Convolution[tuple[int, int]], torch.nn.Conv2d):
-    """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before."""
+    """torch.nn.Conv2d, with its arguments, computed by conv2d; what is padded with other values than zero torch pads before.
+
+    A call may have conv2d's residual and activation, too, in one pass: layer(input, residual, "relu").
+    """
 
     torchs = torch.nn.Conv2d
     function = staticmethod(conv2d)
+
+    def forward(self, input: Tensor, residual: Tensor | None = None, activation: str | None = None) -> Tensor:
+        return self.computed(input, residual=residual, activation=activation)
 
 
 class Conv3d(Convolution[tuple[int, int, int]], torch.nn.Conv3d):

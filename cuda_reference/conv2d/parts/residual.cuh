@@ -20,6 +20,21 @@ template <class T> struct Follows {
         });
     }
 
+    // Adds the residual to sums of one image, and activates them: for_all(change) calls change(sum, channel, p, q) for each of a
+    // thread's sums; these count from the first.
+    template <class ForAll>
+    __device__ __forceinline__ void finish(const ForAll& for_all, int image, int first_channel, int first_p, int first_q) const {
+        if (residual != nullptr)
+            for_all([&](Sum<T>& sum, int channel, int p, int q) {
+                sum += matmul::widen(*at(image, min(first_channel + channel, channels - 1), min(first_p + p, P - 1), min(first_q + q, Q - 1)));
+            });
+        activate([&](const auto& change) { for_all([&](Sum<T>& sum, auto...) { change(sum, 0, 0); }); });
+    }
+
+    __device__ __forceinline__ const T* at(int image, int channel, int p, int q) const {
+        return residual + image * stride.n + channel * stride.c + p * stride.h + q * stride.w;
+    }
+
     template <class ForAll> __device__ __forceinline__ void activate(const ForAll& for_all) const {
         const matmul::Epilogue<Sum<T>, T> epilogue(nullptr, nullptr, nullptr, 1, 0, activation, {}, 0);
         epilogue.activate_all(for_all);

@@ -3,7 +3,7 @@
 // A run of 7 needs 6 STEP + R rows of inputs, not 7 R, each in a register that serves every output that uses it. Runs go
 // down, so that neighbouring lanes stay neighbours in memory. Of 7 or 14, for the planes of most networks are 7 * 2^n high.
 #pragma once
-#include "common.cuh"
+#include "residual.cuh"
 
 namespace conv2d {
 
@@ -118,6 +118,29 @@ __device__ __forceinline__ void multiply_column(Sum<T> (&sum)[RUN][WIDTH], const
             multiply(0);
         }
     }
+}
+
+// Adds the residual to the sums of a run whose first output is given, and activates them. If WIDTH is more than 1 the residual's
+// channels lie as those that load_together reads.
+template <int RUN, int WIDTH, class T>
+__device__ __forceinline__ void finish_run(Sum<T> (&sum)[RUN][WIDTH], const Follows<T>& follows, int image, int k, int p, int q,
+                                           const Geometry& g) {
+    if (follows.residual != nullptr) {
+        const T* const at = follows.at(image, k, p, q);
+#pragma unroll
+        for (int j = 0; j < RUN; ++j) {
+            Sum<T> added[WIDTH] = {};
+            if (p + j < g.P) load_together(added, at + j * follows.stride.h);
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i) sum[j][i] += added[i];
+        }
+    }
+    follows.activate([&](const auto& change) {
+#pragma unroll
+        for (int j = 0; j < RUN; ++j)
+#pragma unroll
+            for (int i = 0; i < WIDTH; ++i) change(sum[j][i], j, i);
+    });
 }
 
 // Stores the sums of WIDTH channels of a run whose first output is in row p.
