@@ -56,17 +56,28 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/library.py",
-        "reused_operand and not_split_again",
-        ("designs that read B", "if problem.b_split and not design.reads_split:", "if False:"),
+        "reused_operand and any_design and bits",
+        ("planes for designs that read B", " if design.reads_split else _of_b_itself(design.launches)", ""),
+        (
+            "planes for none",
+            "design.launches if design.reads_split else _of_b_itself(design.launches)",
+            "_of_b_itself(design.launches)",
+        ),
+        ("ranges for designs that read B", "tensors[:-2] if problem.b_split", "tensors[:-1] if problem.b_split"),
     ),
     *of(
         "tritonkernels/operations/matmul/work.py",
-        "reused_operand and not_split_again",
+        "reused_operand and (not_split_again or predicted)",
         ("the splitting of B counted", "[: 1 if problem.b_split else 2]", ""),
     ),
     *of(
+        "tritonkernels/library.py",
+        "tuning_of_a_split",
+        ("planes for designs that read B, in tuning", " if design.reads_split else _of_b_itself(design.launches)", ""),
+    ),
+    *of(
         "tritonkernels/operations/views.py",
-        "reused_operand and not_split_again",
+        "(reused_operand and not_split_again) or tuning_of_a_split",
         ("explain knows no Split", "return op, *unpacked_call(args, kwargs)", "return op, args, kwargs"),
     ),
     *of(
