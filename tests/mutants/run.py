@@ -94,6 +94,7 @@ SUITE = (
     "tests/torch_ops/test_sharding.py",
     "tests/torch_ops/test_everyday.py",
     "tests/torch_ops/test_replace.py",
+    "tests/torch_ops/test_kept_split.py",
     "tests/operations/test_conv2d_choice.py",
     "tests/designs/conv2d/test_prefetched_cuda.py",
     "tests/designs/conv2d/test_grouped_cuda.py",
