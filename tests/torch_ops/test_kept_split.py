@@ -18,7 +18,8 @@ IN, OUT = 300, 7
 
 @pytest.fixture
 def given(monkeypatch):
-    """given(package) -> the classes of B in each call of Linear's function from now on, and "split" for each split."""
+    """given(package) -> the classes of B in each call of Linear's function from now on, and "split" for each split. A Split is
+    multiplied by its planes: the choice might be a design that reads B."""
 
     def spied(package, device="cpu"):
         available_on(package.launch.LIBRARY, device)
@@ -27,7 +28,7 @@ def given(monkeypatch):
 
         def multiply(rows, b, **options):
             seen.append(Split if isinstance(b, Split) else torch.Tensor)
-            return function(rows, b, **options)
+            return function(rows, b, design="planes" if isinstance(b, Split) else None, **options)
 
         def note(*args, **kwargs):
             seen.append("split")
@@ -63,7 +64,7 @@ def test_planes_are_made_once(package, precision, device, given):
             assert layer(x).dtype == torch.float32
         assert seen == ["split", Split, Split, Split]
         planes = package.split(layer.weight.t(), precision=precision)
-        assert torch.equal(layer(x[0]), package.matmul(x[0], planes, bias=layer.bias))
+        assert torch.equal(layer(x[0]), package.matmul(x[0], planes, bias=layer.bias, design="planes"))
 
 
 @both_packages
@@ -114,9 +115,18 @@ def test_planes_of_a_weight_that_changed(package, change, given):
 
 
 @both_packages
-def test_a_weight_with_the_memory_and_the_count_of_another(package):
+def test_planes_are_freed_with_the_weight(package):
+    available_on(package.launch.LIBRARY, "cpu")
+    with torch.no_grad():
+        (layer := linear(package))(random(3, IN))
+        assert layer.kept
+        assert layer.double().kept is None
+
+
+@both_packages
+def test_a_weight_with_the_memory_and_the_count_of_another(package, given):
     """Whose changes torch counts apart."""
-    layer, x = linear(package), random(3, IN)
+    seen, layer, x = given(package), linear(package), random(3, IN)
     with torch.no_grad():
         layer.weight.add_(1)
         check(layer, x)
@@ -124,6 +134,7 @@ def test_a_weight_with_the_memory_and_the_count_of_another(package):
         while layer.weight._version < layer.kept.weight._version:
             layer.weight.mul_(2)
         check(layer, x)
+    assert seen == ["split", Split] * 2
 
 
 @both_packages
@@ -218,7 +229,7 @@ def names(module):
 
 @both_packages
 def test_transforms(package, given):
-    """Of other weights, of a batch of them, and forward-mode derivatives along the weight."""
+    """Other weights, a batch of them, and derivatives along the weight."""
     seen, layer, x = given(package), linear(package).requires_grad_(False), random(3, IN)
     layer(x)
     weights, bias = torch.randn(2, OUT, IN), layer.bias

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 
 from ..operations.matmul.schemes import SCHEMES
 from ..operations.matmul.split import Split, is_of
@@ -18,8 +17,8 @@ class Kept(NamedTuple):
 
 
 def kept_split(module, b, split):
-    """B, the weight transposed, as the Split that the module keeps, made by split() if that is not of the weight as it is now.
-    B itself where a gradient of it is recorded, or the call, which the weight may change after."""
+    """B, the weight transposed, as the Split that the module keeps, made by split() if there is none of the weight as it is
+    now. B itself where its gradient is recorded, or the call: then the weight may change before it is repeated."""
     weight = module._parameters.get("weight")  # a parametrization makes another tensor for each call
     if weight is None or not _can_be_split(weight, module.precision) or _is_recorded(weight):
         return b
@@ -29,13 +28,13 @@ def kept_split(module, b, split):
     kept, stream = module.kept, stream_of(weight.device)
     if not (kept and kept.weight is weight and kept.stream == stream and is_of(kept.split, b)):
         module.kept = kept = None  # their memory is free before there are other planes
-        module.kept = kept = Kept(weight, stream, split(b.detach(), precision=module.precision))
+        module.kept = kept = Kept(weight, stream, split(b, precision=module.precision))
     return kept.split
 
 
 def _can_be_split(weight, precision):
-    own = is_plain(weight) and not is_functorch_wrapped_tensor(weight) and not weight.is_inference()
-    return own and precision in SCHEMES and weight.dtype == torch.float32
+    counts_changes = is_plain(weight) and not weight.is_inference()
+    return counts_changes and precision in SCHEMES and weight.dtype == torch.float32
 
 
 def _is_recorded(weight):

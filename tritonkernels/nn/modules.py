@@ -124,7 +124,7 @@ class Linear(OwnModule, torch.nn.Linear):
         return {name: value for name, value in vars(self).items() if name != "kept"}
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
-        """Of .to() and the like, which free the weight's memory."""
+        """What .to() and the like do, which free the memory of the weight."""
         self.kept = None
         return super()._apply(*args, **kwargs)
 

@@ -18,7 +18,7 @@ from tritonkernels.target import Target
 @pytest.mark.parametrize("rows", (1, 3))
 @pytest.mark.parametrize("precision", ("tf32x3", "fp32"))
 def test_the_bits_of_the_plain_product(library, device, rows, precision):
-    """Of every design, lessons and those of other operations, too."""
+    """Every design, lessons and other operations' designs, too."""
     available_on(library, device)
     package = PACKAGES[library.package]
     a, b, bias = random(rows, 300, device=device), random(300, 40, device=device), random(40, device=device)
