@@ -10,7 +10,7 @@ from tritonkernels.nn import convolutions, modules, swap
 from tritonkernels.nn.swap import Swaps
 
 from .conv2d import conv2d
-from .matmul import matmul
+from .matmul import matmul, split
 from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Linear", "replace", "restore"]
@@ -19,7 +19,7 @@ __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "
 class Linear(modules.Linear):
     """tritonkernels.nn.Linear, computed by the CUDA designs."""
 
-    function = staticmethod(matmul)
+    function, split = staticmethod(matmul), staticmethod(split)
 
 
 class Conv1d(convolutions.Conv1d):
@@ -62,9 +62,10 @@ def replace(
     inputs: Tensor | tuple[Any, ...] | dict[str, Any] | None = None,
     *,
     budget: float = 60.0,
+    cache_split: bool = False,
 ) -> Swaps:
     """tritonkernels.nn.replace, with the classes of this package."""
-    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget)
+    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget, cache_split)
 
 
 def restore(model: Module) -> list[str]:

@@ -60,7 +60,7 @@ class Design:
     transform numbers of a config -> its cook_toom.Transform, which has another error bound; no_transform of most designs
 
     reduced   problem -> the problem that it computes: another operation's, if it is that one's design
-    reads_split  whether its launches take the planes of a Split, too (operations/matmul/split.py)
+    reads_split  whether its launches take the planes of a Split, too (operations/matmul/split.py); others get B without them
     reads_taps  whether a convolution's launches take `taps`, too (operations/conv2d/taps.py), and filters across C as along it
 
     name, summary, mirrors, kind  filled in by the library, from its Rung in the operation's ladder (operation.py), as is `key`,

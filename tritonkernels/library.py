@@ -83,7 +83,10 @@ class Library:
             for design in filter(reduction.lends, lent):
                 found[operation.named(reduction, design.name)] = reduction.design(design, served.arrange)
         for rung in operation.rungs(self.package):
-            yield dataclasses.replace(found[rung.name], name=rung.name, summary=rung.summary, mirrors=rung.mirrors)
+            design = found[rung.name]
+            launches = design.launches if design.reads_split else _of_b_itself(design.launches)
+            said = {"name": rung.name, "summary": rung.summary, "mirrors": rung.mirrors}
+            yield dataclasses.replace(design, launches=launches, **said)
 
     def _own(self, operation, wanted=lambda rung: True, lent=False):
         """The operation's own designs of the `wanted` rungs, by name, each from the file of its name; imports no other, no
@@ -161,7 +164,7 @@ class Library:
 
     def _willing(self, problem, target, designs):
         """(those designs that compute it, {name: why} of those that refuse)."""
-        refusals = {d.name: why for d in designs if (why := _refusal(d, problem, target)) is not None}
+        refusals = {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
         return [d for d in designs if d.name not in refusals], refusals
 
     def candidates(self, problem, target):
@@ -185,7 +188,7 @@ class Library:
     def _legal(self, problem, target, entry):
         """The (design, config) of an Entry, or None if a call may not get it here."""
         for design in self.designs(problem.op):
-            if design.name == entry.design and not design.is_lesson and _refusal(design, problem, target) is None:
+            if design.name == entry.design and not design.is_lesson and design.refuses(problem, target) is None:
                 legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
                 return next(((design, c) for c in legal if design.transform(entry.config) is None), None)
         return None
@@ -260,11 +263,9 @@ def _are_unplain(tensors):
     return any(tensor.is_meta or tensor.requires_grad for tensor in tensors) and (torch.is_grad_enabled() or tensors[0].is_meta)
 
 
-def _refusal(design, problem, target):
-    """Why a design does not compute a problem, in a sentence, or None."""
-    if problem.b_split and not design.reads_split:
-        return "it reads B itself, not the planes that a Split has"
-    return design.refuses(problem, target)
+def _of_b_itself(launches):
+    """`launches` of a design that reads no planes of a Split, which are a part's last two tensors."""
+    return lambda problem, config, *tensors: launches(problem, config, *(tensors[:-2] if problem.b_split else tensors))
 
 
 def _having_configs(package, designs, problem, target):

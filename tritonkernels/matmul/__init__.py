@@ -241,10 +241,11 @@ def split(b: Tensor, *, precision: SplitPrecision) -> Split:
             y = matmul(x, planes, bias=layer.bias)
 
     A design that multiplies planes splits both operands in each call: for few rows that takes as long as the product. Of a
-    Split it splits A alone, and the result has the same bits. Only such designs take a Split: `planes` and CUDA's
-    `persistent_planes`. So of a few rows, which CUDA cores multiply sooner, B itself is the better argument. (precision="fp32"
-    of a K below 260 or above 2^21 is computed from B in any case.) Both packages take the Splits of either, in all that matmul
-    does: batches, out, torch.compile, vmap, CUDA graphs.
+    Split `planes` and CUDA's `persistent_planes` split A alone; all other designs get B itself, which the Split keeps. The
+    result has the bits of the same design's for B. All of them compete in the choice, so that no call is predicted to take
+    longer than with B itself: a few rows are multiplied by CUDA cores, as without a Split. (precision="fp32" of a K below 260
+    or above 2^21 is computed from B in any case.) Both packages take the Splits of either, in all that matmul does: batches,
+    out, torch.compile, vmap, CUDA graphs. nn.Linear keeps one of its weight: cache_split=True.
 
     Memory: the Split keeps B and, for each element of it, 4 bytes (fp32, fp16x3), 6 (bf16x6, bf16x9) or 8 (tf32x3), with K
     padded to a multiple of 64; fp32 and fp16x3 add 12 bytes a column. Its `nbytes` says how many, without those of B.

@@ -31,6 +31,7 @@ def replace(
     inputs: Tensor | tuple[Any, ...] | dict[str, Any] | None = None,
     *,
     budget: float = 60.0,
+    cache_split: bool = False,
 ) -> Swaps:
     """Swap a model's torch.nn.Linear and convolutions for this library's, in place, where they are measured to be faster.
 
@@ -44,6 +45,7 @@ def replace(
                 faster. False: swap whatever can be computed here, without measuring, also without a GPU
     inputs      of the model: a tensor, a tuple of arguments or a dict of them by name. Modules are measured at the sizes that
                 they have with these; a copy of the model runs on them
+    cache_split  of Linear: keep planes of the weights for calls without gradients, as Linear says. A CUDA graph has none
     budget      seconds for measuring. What was not measured within them is left; a build that is under way ends first
 
     Returns Swaps, which say what became of each module and why. Measuring changes neither the model nor its gradients nor the
@@ -56,7 +58,7 @@ def replace(
     Raises ArgumentError for a precision that no module has, for a budget that is not positive, and for `inputs` that the model
     does not run on; nothing is swapped then.
     """
-    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget)
+    return swap.swap(model, SWAPPED, precision, only_where_faster, inputs, budget, cache_split)
 
 
 def restore(model: Module) -> list[str]:

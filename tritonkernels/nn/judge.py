@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
     torch_us: float | None = None
 
 
-def judge(model, kinds, precision, inputs, budget, clock=None):
+def judge(model, kinds, options, inputs, budget, clock=None):
     """({module: Verdict}, the whole model's Verdict or None) of the modules in {module: kind}. `clock` is the GPU's."""
     on = {module: module.weight.device for module in kinds}
     device = next((own for own in on.values() if clock or own.type == "cuda"), None)
@@ -47,13 +47,13 @@ def judge(model, kinds, precision, inputs, budget, clock=None):
                 now, left = clock.now(), len(distinct) - len(measures)
                 measures[call] = f"not measured: the budget of {budget:g} s was up"
                 if now < until:
-                    measures[call] = _attempt(of_module, call, module, precision, clock, now + (until - now) / left)
+                    measures[call] = _attempt(of_module, call, module, options, clock, now + (until - now) / left)
             verdicts |= {module: _verdict([measures.get(call, call) for call in own]) for module, own in calls.items()}
             faster = {module: kind for module, kind in here.items() if verdicts[module].swapped}
             if not faster:
                 return verdicts, None
             advance("the whole model")
-            whole = _verdict([_attempt(of_models, *_both(model, faster, precision), *arguments, clock, end)])
+            whole = _verdict([_attempt(of_models, *_both(model, faster, options), *arguments, clock, end)])
     if not whole.swapped:
         undone = "faster by itself, but the whole model is not"
         verdicts |= {module: verdicts[module]._replace(swapped=False, why=undone) for module in faster}
@@ -93,10 +93,10 @@ def _verdict(outcomes):
     return Verdict(faster, f"{'faster' if faster else 'not faster'}: {ratios}", ours, torchs)
 
 
-def _both(model, faster, precision):
+def _both(model, faster, options):
     """A copy of the model with ours where they are faster, and one with torch's."""
     ours, torchs = aliased(model), aliased(model)
     for module, twin in zip(model.modules(), ours.modules()):
         if module in faster:
-            faster[module].adopt(twin, precision)
+            faster[module].adopt(twin, options)
     return ours, torchs

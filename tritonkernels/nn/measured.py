@@ -49,12 +49,12 @@ class Operands(NamedTuple):
     gradient: torch.Tensor | None  # of the result
 
 
-def of_module(call, module, precision, clock, until):
+def of_module(call, module, options, clock, until):
     """The Measured of a module's Call, on tensors of its forms with random values. Operands change from call to call, so
     that L2 does not hold them."""
     device = module.weight.device
     with torch.set_grad_enabled(call.backward), call.autocast(device):
-        sets = [_operands(call, module, precision)]
+        sets = [_operands(call, module, options)]
         steps = [functools.partial(_module_step, forward) for forward in (call.kind.forward, call.kind.torchs.forward)]
         _warm_up([functools.partial(step, sets[0]) for step in steps], clock)
         started = clock.now()
@@ -64,7 +64,7 @@ def of_module(call, module, precision, clock, until):
         calls = max(CALLS[0], min(CALLS[1], int(RUN_S / (clock.now() - started))))
         of_a_set = max(1, sum(form.bytes for form in (call.input, *call.parameters) if form))
         while len(sets) < min(calls, math.ceil(2 * clock.l2_bytes / of_a_set)):
-            sets.append(_operands(call, module, precision))
+            sets.append(_operands(call, module, options))
         runs = [functools.partial(_in_a_row, step, [sets[i % len(sets)] for i in range(calls)]) for step in steps]
         return measured(runs, clock, until, calls)
 
@@ -95,11 +95,11 @@ def measured(runs, clock, until, calls=1, captured=True):
     return found
 
 
-def _operands(call, module, precision):
+def _operands(call, module, options):
     device = module.weight.device
     input, *parameters = (form and form.random(device) for form in (call.input, *call.parameters))
     own = call.kind.__new__(call.kind)
-    vars(own).update(vars(module), _parameters=dict(zip(module._parameters, parameters)), precision=precision)
+    vars(own).update(vars(module), _parameters=dict(zip(module._parameters, parameters)), **options)
     wanted = [t for t in (input, *parameters) if t is not None and t.requires_grad]
     gradient = torch.randn_like(call.kind.torchs.forward(own, input)) if call.backward else None
     return Operands(own, input, wanted, gradient)

@@ -53,7 +53,7 @@ class Swaps(list[Swap]):
         return table
 
 
-def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None) -> Swaps:
+def swap(model, kinds, precision, only_where_faster, inputs, budget, cache_split=False, clock=None) -> Swaps:
     """nn.replace, for a package's own classes; `clock` is the GPU's."""
     accepted = tuple(dict.fromkeys(name for kind in kinds for name in kind.precisions))
     if precision is not None:
@@ -65,9 +65,10 @@ def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None)
             found.setdefault(module, ([], kind))[0].append(name)
     refusals = {module: refusal(module, kind, precision) for module, (_, kind) in found.items()}
     willing = {module: kind for module, (_, kind) in found.items() if refusals[module] is None}
+    options = {"precision": precision, "cache_split": cache_split}
     verdicts, whole = {module: Verdict(False, why) for module, why in refusals.items() if why}, None
     if only_where_faster:
-        own, whole = judge(model, willing, precision, inputs, budget, clock)
+        own, whole = judge(model, willing, options, inputs, budget, clock)
         verdicts |= own
     else:
         verdicts |= {module: Verdict(True, "asked for") for module in willing}
@@ -76,7 +77,7 @@ def swap(model, kinds, precision, only_where_faster, inputs, budget, clock=None)
     for module, (names, kind) in found.items():
         rows.append(Swap(", ".join(names), type(module).__name__, **verdicts[module]._asdict()))
         if verdicts[module].swapped:
-            kind.adopt(module, precision)
+            kind.adopt(module, options)
     return rows
 
 
@@ -107,6 +108,5 @@ def restore(model, kinds) -> list[str]:
     names = [name for name, module in model.named_modules() if type(module) in kinds]
     for name in names:
         module = model.get_submodule(name)
-        module.__class__ = type(module).torchs
-        del module.precision
+        type(module).leave(module)
     return names

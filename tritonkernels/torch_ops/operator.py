@@ -359,15 +359,19 @@ def _numbers_in(text):
 
 
 def _is_watched():
-    """Whether torch wants to see operators: in modes, transforms, autocast, forward-mode levels, traces, profiles."""
+    """Whether torch wants to see operators: where calls are traced, in modes of functions, autocast, profiles."""
+    return bool(
+        is_traced() or _C._len_torch_function_stack() or _C._is_any_autocast_enabled() or _C._autograd._profiler_enabled()
+    )
+
+
+def is_traced():
+    """Whether torch may make something else of a call than its result: in modes, transforms, forward-mode levels, traces."""
     return bool(
         _C._len_torch_dispatch_stack()
-        or _C._len_torch_function_stack()
-        or _C._is_any_autocast_enabled()
         or forward_ad._current_level >= 0
         or peek_interpreter_stack() is not None
         or _C._get_tracing_state() is not None
-        or _C._autograd._profiler_enabled()
     )
 
 

@@ -101,6 +101,11 @@ def _state_of(tensor):
     return tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride()
 
 
+def is_of(split, tensor):
+    """Whether a Split is that of the tensor as it is now."""
+    return _state_of(tensor) == split._state
+
+
 def unpacked(b, precision):
     """(B, precision, the operator's arguments of its planes) of a user's B, which may be a Split."""
     if not isinstance(b, Split):
@@ -108,7 +113,7 @@ def unpacked(b, precision):
     if precision not in (None, b.precision):
         raise ArgumentError("precision", repr(precision), f"{b.precision!r}, for which b was split", AGAIN)
     tensor = b.tensor
-    if not torch.compiler.is_compiling() and _state_of(tensor) != b._state:
+    if not torch.compiler.is_compiling() and not is_of(b, tensor):
         raise ArgumentError("b", "a Split of a tensor that has changed since", "one of the tensor as it is", AGAIN)
     if tensor.requires_grad and torch.is_grad_enabled():
         allowed = "one of a tensor without gradients: weights that are trained change, and a Split does not"
