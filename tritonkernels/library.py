@@ -264,6 +264,8 @@ def _refusal(design, problem, target):
     """Why a design does not compute a problem, in a sentence, or None."""
     if problem.b_split and not design.reads_split:
         return "it reads B itself, not the planes that a Split has"
+    if problem.is_gated and not design.gates:
+        return f"it has no gated linear units, as {problem.activation} is one"
     return design.refuses(problem, target)
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..annotations import Accumulate, Activation, Config, MatmulPrecision, SplitPrecision
+from ..annotations import Accumulate, Config, MatmulActivation, MatmulPrecision, SplitPrecision
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
@@ -149,7 +149,7 @@ def matmul(
     beta: float | None = None,
     c: Tensor | None = None,
     bias: Tensor | None = None,
-    activation: Activation | None = None,
+    activation: MatmulActivation | None = None,
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
     out: Tensor | None = None,
