@@ -6,6 +6,7 @@
 #include "block_memory.cuh"
 #include "boxed_result.cuh"
 #include "lane_sums.cuh"
+#include "pairs.cuh"
 #include "scales.cuh"
 #include "slice_products.cuh"
 #include "swapped.cuh"
@@ -14,6 +15,23 @@
 #include "warp_rows.cuh"
 
 namespace matmul {
+
+// Writes a warp's 16 rows of a result that TMA does not write.
+template <class Block, class Sum, class Out, int TILES>
+__device__ __forceinline__ void store_rows(const WarpRows<Out>& rows, const LaneSums<Sum> (&sum)[1][TILES],
+                                           const Epilogue<Sum, Out>& epilogue, int row, int col, int M, int N) {
+    const int lane_row = row + threadIdx.x % 32 / 4, lane_col = col + threadIdx.x % 4 * 2;
+    Scalar<Sum> results[1][TILES / Block::OF_A_RESULT][4];
+    if constexpr (Block::GATED)
+        finish_pairs(results, sum, epilogue, lane_row, lane_col, M, N);
+    else
+        finish(results, sum, epilogue, lane_row, lane_col, M, N);
+    col /= Block::OF_A_RESULT, N /= Block::OF_A_RESULT;
+    if (epilogue.stride.out.col == 1)
+        rows.store(results, epilogue, row, col, M, N);
+    else
+        store_results(results, epilogue, row, col, M, N);
+}
 
 // All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns; or IN_TURN whole tiles.
 template <class Block, class Walk>
@@ -82,13 +100,8 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {
                 wgmma_results(sum[m][0]);
-                const int row = at.row + m * 64 + warp * 16;
-                Scalar<Sum> results[1][TILES][4];
-                finish(results, sum[m], epilogue, row + lane / 4, at.col + lane % 4 * 2, M, N);
-                if (epilogue.stride.out.col == 1)
-                    WarpRows<Out>{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE}.store(results, epilogue, row, at.col, M, N);
-                else
-                    store_results(results, epilogue, row, at.col, M, N);
+                const WarpRows<Out> rows{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE};
+                store_rows<Block>(rows, sum[m], epilogue, at.row + m * 64 + warp * 16, at.col, M, N);
             }
         }
     });
