@@ -32,7 +32,7 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
     if bias_row is not None:
         result += widened(bias_row, acc.dtype)[None, :]
     if epilogue.GATED:
-        gate, value = tl.split(tl.reshape(result, (result.shape[0], result.shape[1] // 2, 2)))
+        gate, value = result.reshape((result.shape[0], result.shape[1] // 2, 2)).split()
         return activated(gate, epilogue.ACTIVATION, epilogue.QUICK) * value
     else:
         return activated(result, epilogue.ACTIVATION, epilogue.QUICK)
