@@ -6,6 +6,7 @@ from torch import Tensor
 from tritonkernels.annotations import Accumulate, Config, MatmulActivation, MatmulPrecision, SplitPrecision
 from tritonkernels.design import Design
 from tritonkernels.matmul import MATMUL
+from tritonkernels.operations.matmul.gated import interleave as interleave
 from tritonkernels.operations.matmul.split import Split, make, unpacked
 from tritonkernels.torch_ops import Operator
 
