@@ -264,8 +264,12 @@ def _write(
         if BY_POINTERS:
             pairs = None
             if epilogue.GATED:
-                pairs = span(col // 2, ONCE // 2, gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])), how.WIDE)
-            store_tile(acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue, pairs)
+                pairs = span(
+                    col // 2, ONCE // 2, gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])), how.WIDE
+                )
+            store_tile(
+                acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue, pairs
+            )
         else:
             if splits is None:
                 c_tile = None
