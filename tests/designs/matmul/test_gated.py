@@ -6,7 +6,7 @@ import functools
 import pytest
 import torch
 
-import cuda_reference
+import cuda_reference.nn
 import tritonkernels
 from tests.designs.matmul.exact import with_wgmma
 from tests.harness import (
