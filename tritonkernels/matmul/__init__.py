@@ -188,9 +188,9 @@ def matmul(
     bias    (N,), of the result's dtype
     activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu". Of floats also a gated
             linear unit, "swiglu", "geglu" or "reglu" (Shazeer, 2020), of pairs of neighbouring columns: b is (..., K, 2 F)
-            with gates in columns 2 j and values in 2 j + 1 (`interleave` makes it), the bias (2 F,), there is no c,
-            and the result (..., M, F) is silu, gelu or relu of the gates' sums times the values' sums, none of which is rounded before. In
-            float32 these have "ieee" and "tf32"
+            with gates in columns 2 j and values in 2 j + 1 (`interleave` makes it), the bias (2 F,), there is no c, and the
+            result (..., M, F) is silu, gelu or relu of the gates' sums times the values' sums, none of which is rounded before.
+            In float32 these have "ieee" and "tf32"
     scale_a, scale_b  of fp8, as torch._scaled_mm's: float32 tensors of one element, or (M, 1) with one for each row of A and
             (1, N) with one for each column of B, or what broadcasts to (..., M, 1) and (..., 1, N) where there is a batch.
             None is 1, so that either may be given alone, and in either form. Their products, with alpha, are rounded to fp32

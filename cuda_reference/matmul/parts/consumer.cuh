@@ -16,21 +16,16 @@
 
 namespace matmul {
 
-// Writes a warp's 16 rows of a result that TMA does not write.
-template <class Block, class Sum, class Out, int TILES>
-__device__ __forceinline__ void store_rows(const WarpRows<Out>& rows, const LaneSums<Sum> (&sum)[1][TILES],
-                                           const Epilogue<Sum, Out>& epilogue, int row, int col, int M, int N) {
-    const int lane_row = row + threadIdx.x % 32 / 4, lane_col = col + threadIdx.x % 4 * 2;
-    Scalar<Sum> results[1][TILES / Block::OF_A_RESULT][4];
-    if constexpr (Block::GATED)
-        finish_pairs(results, sum, epilogue, lane_row, lane_col, M, N);
-    else
-        finish(results, sum, epilogue, lane_row, lane_col, M, N);
-    col /= Block::OF_A_RESULT, N /= Block::OF_A_RESULT;
+// Writes a warp's 16 rows of a gated linear unit that TMA does not write, by way of `rows` in shared memory.
+template <class Sum, class Out, int TILES>
+__device__ __forceinline__ void store_pairs(unsigned char* rows, const LaneSums<Sum> (&sum)[1][TILES],
+                                            const Epilogue<Sum, Out>& epilogue, int row, int col, int M, int N) {
+    Scalar<Sum> results[1][TILES / 2][4];
+    finish_pairs(results, sum, epilogue, row + threadIdx.x % 32 / 4, col + threadIdx.x % 4 * 2, M, N);
     if (epilogue.stride.out.col == 1)
-        rows.store(results, epilogue, row, col, M, N);
+        WarpRows<Out>{rows}.store(results, epilogue, row, col / 2, M, N / 2);
     else
-        store_results(results, epilogue, row, col, M, N);
+        store_results(results, epilogue, row, col / 2, M, N / 2);
 }
 
 // All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns; or IN_TURN whole tiles.
@@ -100,8 +95,17 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
 #pragma unroll
             for (int m = 0; m < BLOCKS; ++m) {
                 wgmma_results(sum[m][0]);
-                const WarpRows<Out> rows{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE};
-                store_rows<Block>(rows, sum[m], epilogue, at.row + m * 64 + warp * 16, at.col, M, N);
+                const int row = at.row + m * 64 + warp * 16;
+                if constexpr (Block::GATED) {
+                    store_pairs(memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE, sum[m], epilogue, row, at.col, M, N);
+                } else {
+                    Scalar<Sum> results[1][TILES][4];
+                    finish(results, sum[m], epilogue, row + lane / 4, at.col + lane % 4 * 2, M, N);
+                    if (epilogue.stride.out.col == 1)
+                        WarpRows<Out>{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE}.store(results, epilogue, row, at.col, M, N);
+                    else
+                        store_results(results, epilogue, row, at.col, M, N);
+                }
             }
         }
     });

@@ -52,14 +52,18 @@ MUTANTS = [
         ),
         (
             "the bias of columns of results",
-            "row + lane_row, first_col + lane_col, M, N);\n                rows.store(results, epilogue, row, first_col / 2",
-            "row + lane_row, first_col / 2 + lane_col, M, N);\n                rows.store(results, epilogue, row, first_col / 2",
+            "first_col + lane_col, M, N);\n                rows.store(results, epilogue, row, first_col / 2",
+            "first_col / 2 + lane_col, M, N);\n                rows.store(results, epilogue, row, first_col / 2",
         ),
     ),
     *of(
         "cuda_reference/matmul/parts/consumer.cuh",
         f"{SIZES} and persistent",
-        ("columns of the result up to N", "col /= Block::OF_A_RESULT, N /= Block::OF_A_RESULT;", "col /= Block::OF_A_RESULT;"),
+        (
+            "columns of the result up to N",
+            "WarpRows<Out>{rows}.store(results, epilogue, row, col / 2, M, N / 2)",
+            "WarpRows<Out>{rows}.store(results, epilogue, row, col / 2, M, N)",
+        ),
     ),
     *of(
         "cuda_reference/matmul/parts/boxed_result.cuh",
