@@ -14,7 +14,11 @@ MUTANTS = [
             "activated(gate * value, epilogue.ACTIVATION, epilogue.QUICK)",
         ),
         ("columns of the result up to N", "sizes.OF_SIZES[1]) // 2)[None, :]", "sizes.OF_SIZES[1]))[None, :]"),
-        ("the last column left out", "(pairs < multiple(sizes.N,", "(pairs + 1 < multiple(sizes.N,"),
+        (
+            "the last column left out",
+            "(cols < multiple(sizes.N, sizes.OF_SIZES[1]) // 2)",
+            "(cols + 1 < multiple(sizes.N, sizes.OF_SIZES[1]) // 2)",
+        ),
     ),
     *of(
         "tritonkernels/matmul/pipelined.py",

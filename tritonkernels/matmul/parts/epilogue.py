@@ -42,12 +42,17 @@ def finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue,
 def store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue, pairs=None):
     """Finish a tile and write the part of it that lies inside. pairs: the result's columns if it is GATED."""
     result = finished(acc, scale_a, scale_b, c, bias, batch, rows, cols, sizes, epilogue)
+    store_finished(result, out, batch, rows, pairs if epilogue.GATED else cols, sizes, epilogue)
+
+
+@triton.jit
+def store_finished(result, out, batch, rows, cols, sizes, epilogue):
+    """Write the part of a finished tile that lies inside."""
     if epilogue.GATED:
-        mask = (rows < sizes.M)[:, None] & (pairs < multiple(sizes.N, sizes.OF_SIZES[1]) // 2)[None, :]
-        tl.store(places(out, batch, rows, pairs, sizes), rounded(result, out.ptr.dtype.element_ty), mask=mask)
+        mask = (rows < sizes.M)[:, None] & (cols < multiple(sizes.N, sizes.OF_SIZES[1]) // 2)[None, :]
     else:
         mask = inside(rows, cols, sizes)
-        tl.store(places(out, batch, rows, cols, sizes), rounded(result, out.ptr.dtype.element_ty), mask=mask)
+    tl.store(places(out, batch, rows, cols, sizes), rounded(result, out.ptr.dtype.element_ty), mask=mask)
 
 
 @triton.jit

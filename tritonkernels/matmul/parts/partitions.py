@@ -16,7 +16,7 @@ from ...language.epilogue import rounded
 from ...language.gluon_tile import span
 from ...language.renamed import load_box, store_box
 from ...language.ring import next_place
-from .epilogue import finished, store_tile
+from .epilogue import finished, store_finished
 from .tile import count_tiles_of, tile_corner
 
 
@@ -262,14 +262,13 @@ def _write(
         cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
         if BY_POINTERS:
-            pairs = None
-            if epilogue.GATED:
-                pairs = span(
-                    col // 2, ONCE // 2, gl.SliceLayout(0, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])), how.WIDE
-                )
-            store_tile(
-                acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue, pairs
-            )
+            acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
+            if epilogue.GATED:  # a column of each pair is left
+                HALVED: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+                acc = gl.convert_layout(acc, HALVED)
+                rows = span(row, acc.shape[0], gl.SliceLayout(1, HALVED), how.WIDE)
+                cols = span(col // 2, acc.shape[1], gl.SliceLayout(0, HALVED), how.WIDE)
+            store_finished(acc, result.out, far, rows, cols, sizes, epilogue)
         else:
             if splits is None:
                 c_tile = None
