@@ -456,7 +456,7 @@ class MatmulProblem(Problem):
 
     @property
     def columns(self):
-        """Those of the result."""
+        """How many the result has."""
         return self.n // 2 if self.is_gated else self.n
 
     @property
