@@ -21,7 +21,7 @@ from .conv2d_weight import conv2d_weight
 from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
-from .matmul import matmul, split
+from .matmul import interleave, matmul, split
 from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "explain",
     "gemm",
     "gemv",
+    "interleave",
     "matmul",
     "split",
     "tune",

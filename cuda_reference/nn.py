@@ -6,20 +6,26 @@ from torch import Tensor
 from torch.nn import Module
 
 from tritonkernels.annotations import Float32MatmulPrecision
-from tritonkernels.nn import convolutions, modules, swap
+from tritonkernels.nn import convolutions, gated, modules, swap
 from tritonkernels.nn.swap import Swaps
 
 from .conv2d import conv2d
 from .matmul import matmul, split
 from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Linear", "replace", "restore"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "GatedLinear", "Linear", "replace", "restore"]
 
 
 class Linear(modules.Linear):
     """tritonkernels.nn.Linear, computed by the CUDA designs."""
 
     function, split = staticmethod(matmul), staticmethod(split)
+
+
+class GatedLinear(gated.GatedLinear):
+    """tritonkernels.nn.GatedLinear, computed by the CUDA designs."""
+
+    function = staticmethod(matmul)
 
 
 class Conv1d(convolutions.Conv1d):

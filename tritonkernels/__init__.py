@@ -4,6 +4,7 @@
     conv2d_input, conv2d_weight, conv2d_bias    the gradients of conv2d, which its backward calls
     conv1d, conv3d, conv_transpose1d, conv_transpose2d    calls of these on views of the operands
     split(b, precision=...)       the planes of an operand of matmul that is reused, made once
+    interleave(gate, value)       the operand of a gated linear unit: matmul(x, b, activation="swiglu")
     designs(op)                   the designs of an operation, simplest first
     configs(op, *args)            the legal configs of the design that a call uses, the one that it uses first
     explain(op, *args)            the design and config that a call uses, on which target, and what limits it
@@ -30,7 +31,7 @@ from .diagnosis import diagnose
 from .gemm import gemm
 from .gemv import gemv
 from .launch import LIBRARY
-from .matmul import matmul, split
+from .matmul import interleave, matmul, split
 from .report import Report
 from .target import Target
 from .views import conv1d, conv3d, conv_transpose1d, conv_transpose2d
@@ -56,6 +57,7 @@ __all__ = [
     "explain",
     "gemm",
     "gemv",
+    "interleave",
     "matmul",
     "split",
     "tune",

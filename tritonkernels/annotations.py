@@ -20,6 +20,8 @@ Conv2dPrecision = Literal[Float32Conv2dPrecision, "fp16", "bf16", "fp64"]
 
 Accumulate = Literal["fp32", "fp16", "fp64", "int32", "fast"]
 Activation = Literal["relu", "gelu", "silu"]
+Gated = Literal["swiglu", "geglu", "reglu"]
+MatmulActivation = Literal[Activation, Gated]
 
 Size = tuple[int, ...] | list[int]
 Pair = int | tuple[int, ...] | list[int]

@@ -61,6 +61,7 @@ class Design:
 
     reduced   problem -> the problem that it computes: another operation's, if it is that one's design
     reads_split  whether its launches take the planes of a Split, too (operations/matmul/split.py); others get B without them
+    gates     whether its launches write gated linear units, too (problem.GATED)
     reads_taps  whether a convolution's launches take `taps`, too (operations/conv2d/taps.py), and filters across C as along it
 
     name, summary, mirrors, kind  filled in by the library, from its Rung in the operation's ladder (operation.py), as is `key`,
@@ -75,6 +76,7 @@ class Design:
     transform: Callable[[dict[str, Any]], Transform | None] = no_transform
     reduced: Callable[[Any], Any] = lambda problem: problem
     reads_split: bool = False
+    gates: bool = False
     reads_taps: bool = False
     key: str = ""
     name: str = ""

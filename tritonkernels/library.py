@@ -164,7 +164,7 @@ class Library:
 
     def _willing(self, problem, target, designs):
         """(those designs that compute it, {name: why} of those that refuse)."""
-        refusals = {d.name: why for d in designs if (why := d.refuses(problem, target)) is not None}
+        refusals = {d.name: why for d in designs if (why := _refusal(d, problem, target)) is not None}
         return [d for d in designs if d.name not in refusals], refusals
 
     def candidates(self, problem, target):
@@ -188,7 +188,7 @@ class Library:
     def _legal(self, problem, target, entry):
         """The (design, config) of an Entry, or None if a call may not get it here."""
         for design in self.designs(problem.op):
-            if design.name == entry.design and not design.is_lesson and design.refuses(problem, target) is None:
+            if design.name == entry.design and not design.is_lesson and _refusal(design, problem, target) is None:
                 legal = (config for config in design.configs(problem, target) if as_dict(config) == entry.config)
                 return next(((design, c) for c in legal if design.transform(entry.config) is None), None)
         return None
@@ -261,6 +261,13 @@ class Library:
 
 def _are_unplain(tensors):
     return any(tensor.is_meta or tensor.requires_grad for tensor in tensors) and (torch.is_grad_enabled() or tensors[0].is_meta)
+
+
+def _refusal(design, problem, target):
+    """Why a design does not compute a problem, in a sentence, or None."""
+    if problem.is_gated and not design.gates:
+        return f"it has no gated linear units, as {problem.activation} is one"
+    return design.refuses(problem, target)
 
 
 def _of_b_itself(launches):

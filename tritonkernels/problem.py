@@ -140,6 +140,7 @@ class Problem:
 
     op = ""
     b_split = False  # the planes of B are given (operations/matmul/split.py)
+    is_gated = False  # pairs of neighbouring sums make a result: GATED
 
     @property
     def flops(self):
@@ -413,12 +414,16 @@ class Conv2dBiasProblem(Problem):
         return self.n * self.p * self.q
 
 
+# A gated linear unit -> the activation of its gates. Names of Shazeer, "GLU Variants Improve Transformer", 2020
+GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}
+
+
 @hashed_once
 class MatmulProblem(Problem):
     """out (batch, M, N) = activation(factor * A (batch, M, K) B (batch, K, N) + beta * C (batch, M, N) + bias (N,)).
 
     The factor is alpha, of scaled operands alpha * scale_a * scale_b. Each operand may be shared by the whole batch. K counts
-    elements, also where a byte packs several (PACKED).
+    elements, also where a byte packs several (PACKED). Of a GATED activation the result has N / 2 columns.
     """
 
     batch: int
@@ -434,7 +439,7 @@ class MatmulProblem(Problem):
     alpha: float
     beta: float
     bias: bool
-    activation: str | None  # "relu", "gelu", "silu"
+    activation: str | None  # "relu", "gelu", "silu", or one of GATED
     b_dtype: torch.dtype | None = None  # of B where it is another than A's, as fp8 has two
     scales: str | None = None  # of A, B or both: "matrix" where each matrix has one, "rows" where rows or columns have
     b_split: bool = False
@@ -444,6 +449,15 @@ class MatmulProblem(Problem):
     @property
     def as_timed(self):
         return _in_fp16x3(self) if self.precision == "fp32" else self
+
+    @property
+    def is_gated(self):
+        return self.activation in GATED
+
+    @property
+    def columns(self):
+        """How many the result has."""
+        return self.n // 2 if self.is_gated else self.n
 
     @property
     def fused(self):
@@ -479,13 +493,14 @@ class MatmulProblem(Problem):
     def bytes(self):
         a = (1 if self.a_shared else self.batch) * self.m * self.k
         b = (1 if self.b_shared else self.batch) * self.k * self.n
-        results = (2 if self.beta else 1) * self.batch * self.m * self.n + self.bias * self.n
+        results = (2 if self.beta else 1) * self.batch * self.m * self.columns + self.bias * self.n
         scales = 4 * (self.m + self.n) if self.scales == "rows" else 0
         return (a + b) * self.dtype.itemsize // PACKED.get(self.precision, 1) + results * self.out_dtype.itemsize + scales
 
     @property
     def row_bytes(self):
-        return _row_bytes(self, PACKED.get(self.precision, 1))
+        of_operands = _row_bytes(self, PACKED.get(self.precision, 1))
+        return of_operands | {"out": self.columns * self.out_dtype.itemsize}
 
     @property
     def terms(self):

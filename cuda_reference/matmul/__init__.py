@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
-from tritonkernels.annotations import Accumulate, Activation, Config, MatmulPrecision, SplitPrecision
+from tritonkernels.annotations import Accumulate, Config, MatmulActivation, MatmulPrecision, SplitPrecision
 from tritonkernels.design import Design
 from tritonkernels.matmul import MATMUL
+from tritonkernels.operations.matmul.gated import interleave as interleave
 from tritonkernels.operations.matmul.split import Split, make, unpacked
 from tritonkernels.torch_ops import Operator
 
@@ -24,7 +25,7 @@ def matmul(
     beta: float | None = None,
     c: Tensor | None = None,
     bias: Tensor | None = None,
-    activation: Activation | None = None,
+    activation: MatmulActivation | None = None,
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
     out: Tensor | None = None,

@@ -19,6 +19,7 @@
 #include "../gemm/parts/double_buffer.cuh"
 #include "parts/epilogue.cuh"
 #include "parts/fp32_slices.cuh"
+#include "parts/pairs.cuh"
 #include "parts/store_run.cuh"
 
 namespace matmul {
@@ -48,7 +49,7 @@ template <class Shape> constexpr int blocks_per_sm(bool vector) {
 
 // SHIFTED: gemm/parts/shifted_rows.cuh. `split_size` is whole slices of K, of which no block has none: vectors stay aligned.
 template <int BM, int BN, int BK, int TM, int TN, int STAGES, bool ASYNC, bool SPLIT, bool SHIFTED, bool A_ALONG_K,
-          bool B_ALONG_K, bool VECTOR_A, bool VECTOR_B>
+          bool B_ALONG_K, bool VECTOR_A, bool VECTOR_B, bool GATED = false>
 __global__ void __launch_bounds__(gemm::Shape<BM, BN, TM, TN>::THREADS,
                                   blocks_per_sm<gemm::Shape<BM, BN, TM, TN>>(VECTOR_A&& VECTOR_B))
 cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float* __restrict__ c,
@@ -93,8 +94,20 @@ cuda_cores(const float* __restrict__ a, const float* __restrict__ b, const float
         for_all([&](float& result, int m, int n) {
             if (row + m < M && col + n < N) result = epilogue.with_addends(result, row + m, col + n);
         });
-    epilogue.activate_all(for_all);
-    if constexpr (SHIFTED) {
+    if constexpr (GATED)
+        activate_gates(for_all, epilogue);
+    else
+        epilogue.activate_all(for_all);
+    if constexpr (GATED) {
+#pragma unroll
+        for (int m = 0; m < TM; ++m)
+#pragma unroll
+            for (int n = 0; n < TN; n += 4) {
+                __align__(8) const float run[] = {sum[m][n] * sum[m][n + 1], sum[m][n + 2] * sum[m][n + 3]};
+                store_run(run, epilogue.out, row + m / 4 * Place::GAP_M + m % 4, (col + n / 4 * Place::GAP_N) / 2, M, N / 2,
+                          epilogue.stride.out.row, epilogue.stride.out.col);
+            }
+    } else if constexpr (SHIFTED) {
         gemm::store_shifted<Place>(sum, epilogue.out, epilogue.stride.out.row, first_row, first_col, M, N,
                                    [](const auto&, int, int) {});
     } else {

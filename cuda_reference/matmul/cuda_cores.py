@@ -10,7 +10,7 @@ from tritonkernels.operations.matmul.work import of_splits
 from ..common import registers
 from ..common.align import k_major, shifted, without_idle_strides
 from ..launch import Kernel, configs_of, in_order
-from .parts.arguments import arguments, layouts
+from .parts.arguments import arguments, gated, layouts
 from .parts.space import tiles
 from .parts.splits import splits_of, workspace
 
@@ -35,7 +35,7 @@ _SPACE = configs_of(
 )
 _KERNEL = Kernel(
     "matmul::cuda_cores<{BM}, {BN}, {BK}, {TM}, {TN}, {STAGES}, {ASYNC}, {SPLIT}, {SHIFTED}, "
-    "{A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}>",
+    "{A_BY_K}, {B_BY_K}, {VECTOR_A}, {VECTOR_B}{GATED}>",
     [{**by_k, "VECTOR_A": a, "VECTOR_B": b} for by_k in layouts() for a in (True, False) for b in (True, False)],
 )
 _PADDING = 4  # floats after each k of an operand that is transposed
@@ -86,7 +86,7 @@ def _launches(problem, config, a, b, c, bias, out):
     (splits, slices), blocks = _splits(problem, config), a.shape[0] * tiles(problem, config["BM"], config["BN"])
     sums = *workspace(splits, blocks, config, out), slices * config["BK"]
     yield _KERNEL.launch(
-        {**config, **instance, "SPLIT": splits > 1, "SHIFTED": shifted(out)},
+        {**config, **instance, "SPLIT": splits > 1, "SHIFTED": shifted(out) and not problem.is_gated, "GATED": gated(problem)},
         (blocks, splits),
         _threads(config),
         (*arguments(problem, a, b, c, bias, out), config["GROUP"], *sums),
@@ -113,4 +113,4 @@ def _work_of(problem, config, target):
     return _work(_splits(problem, config)[0])(in_ieee(problem), config, target)
 
 
-DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=_work_of, reduced=in_ieee)
+DESIGN = Design(refuses=_refuses, configs=_configs, launches=_launches, work=_work_of, reduced=in_ieee, gates=True)

@@ -72,15 +72,18 @@ namespace matmul {
 
 // What a block is: the kernel's constants, and what follows from them. SCALED: nothing follows alpha, as epilogue.cuh says.
 // PROMOTES: tensor cores add up one slice at a time. SCALES: those of fp8 (scales.cuh), which SWAPPED tiles have of a matrix only.
+// GATED: results are made of pairs of sums (pairs.cuh).
 template <class T, class Out_, class Sum_, int BM_, int BN_, int CONSUMERS_, int STAGES_, int CLUSTER, int SHARE_A, bool SWAPPED_,
-          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES_, bool SCALED_, bool OUT_BOXES_, bool IN_TURN_ = false>
+          bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES_, bool SCALED_, bool OUT_BOXES_, bool IN_TURN_ = false,
+          bool GATED_ = false>
 struct BlockOf {
     using Out = Out_;
     using Sum = Sum_;
     using Number = Scalar<Sum>;
     using Args = Arguments<Sum, Out>;
     static constexpr int BM = BM_, BN = BN_, CONSUMERS = CONSUMERS_, STAGES = STAGES_;
-    static constexpr bool SWAPPED = SWAPPED_, SCALED = SCALED_, OUT_BOXES = OUT_BOXES_, IN_TURN = IN_TURN_;
+    static constexpr bool SWAPPED = SWAPPED_, SCALED = SCALED_, OUT_BOXES = OUT_BOXES_, IN_TURN = IN_TURN_, GATED = GATED_;
+    static constexpr int OF_A_RESULT = GATED ? 2 : 1;  // sums
     static constexpr bool HAS_BOXES = true;  // for results, also those that TMA cannot write (warp_rows.cuh)
     static constexpr Scales SCALES = SCALES_;
     static constexpr int SHARING = IN_TURN ? 1 : CONSUMERS, TURNS = IN_TURN ? CONSUMERS : 0;  // consumers that have a tile together
@@ -106,7 +109,8 @@ struct BlockOf {
     using Left = std::conditional_t<SWAPPED, BSlice, ASlice>;         // of which a consumer has BLOCKS of 64
     using Right = std::conditional_t<SWAPPED, ASlice, BSlice>;
     using Products = SliceProducts<Left, Right, Sum, BLOCKS, TILES, PROMOTES>;
-    using Addend = AddendOf<BLOCKS, TILES, SHARING, Boxes::TILES, ASlice::LINES, BSlice::LINES, OUT_BOXES && !SWAPPED && !SCALED>;
+    using Addend = AddendOf<BLOCKS, TILES, SHARING, Boxes::TILES, ASlice::LINES, BSlice::LINES, OUT_BOXES && !SWAPPED && !SCALED && !GATED>;
+    static_assert(!GATED || (!SWAPPED && TILES % 2 == 0 && TILES >= OF_A_RESULT * Boxes::TILES), "pairs of columns that fill a box");
     static_assert(!IN_TURN || Addend::STAGES < STAGES, "all of C lands beside the last slice");
 };
 
@@ -166,7 +170,8 @@ __device__ __forceinline__ void multiply_tiles(const typename Block::Args& args,
 }
 
 template <class T, class Out, class Sum, int BM, int BN, int CONSUMERS, int STAGES, int CLUSTER, int SHARE_A, bool SWAPPED,
-          bool IN_TURN, bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES>
+          bool IN_TURN, bool A_K_MAJOR, bool B_K_MAJOR, bool PROMOTES, Scales SCALES, bool SCALED, bool OUT_BOXES,
+          bool GATED = false>
 __global__ void __launch_bounds__((CONSUMERS + 1) * 128,
                                   blocks_of_an_sm<lines_of_slice<T>(BM, A_K_MAJOR) + lines_of_slice<T>(BN, B_K_MAJOR), BN,
                                                   CONSUMERS, STAGES, PROMOTES, SCALED>())
@@ -177,7 +182,7 @@ persistent(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CU
            int batches, int group, const float* __restrict__ scale_a, const float* __restrict__ scale_b,
            ScaleStrides scale_stride, const __grid_constant__ CUtensorMap c_map, int splits) {
     using Block = BlockOf<T, Out, Sum, BM, BN, CONSUMERS, STAGES, CLUSTER, SHARE_A, SWAPPED, A_K_MAJOR, B_K_MAJOR, PROMOTES,
-                          SCALES, SCALED, OUT_BOXES, IN_TURN>;
+                          SCALES, SCALED, OUT_BOXES, IN_TURN, GATED>;
     multiply_tiles<Block>(
         {a_map, b_map, out_map, c == nullptr && beta != 0 ? &c_map : nullptr, c, bias, out, M, N, K, alpha, beta, activation,
          stride, batches, group, scale_a, scale_b, scale_stride},

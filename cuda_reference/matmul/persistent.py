@@ -13,7 +13,7 @@ from tritonkernels.problem import rows_are_whole_chunks
 from ..common.align import aligned, k_major, without_idle_strides
 from ..launch import Kernel, TensorMap, ceil_div, resident
 from .parts.add_parts import addition, work_of_addition
-from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
+from .parts.arguments import ELEMENTS, arguments, gated, layouts, mma_types, scaled
 from .parts.space import tiles
 from .parts.turned import turned, turned_operands, turns_around
 from .parts.wgmma_tiles import (
@@ -31,7 +31,7 @@ from .pipelined import packed
 
 SIZES = "{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {CONSUMERS}, {STAGES}"
 # PROMOTES: slices have sums of their own. IN_BOXES: TMA writes the result
-_CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}"
+_CASES = "{A_BY_K}, {B_BY_K}, {PROMOTES}, matmul::{SCALES}, {SCALED}, {IN_BOXES}{GATED}"
 _TEMPLATE = f"matmul::persistent<{SIZES}, {{CLUSTER}}, {{SHARE_A}}, {{SWAPPED}}, {{IN_TURN}}, {_CASES}>"
 _SCALES = {None: "NO_SCALES", "matrix": "MATRIX_SCALES", "rows": "ROW_SCALES"}
 
@@ -45,7 +45,7 @@ def configs(problem, target):
     for config, blocks, clusters in space:
         if "IN_TURN" not in config or clusters * config["CLUSTER"] > blocks or not target.is_gpu:
             yield config | {"BLOCKS": blocks, "SPLIT_K": 1}
-    if problem.accumulate == "fp32" and not problem.scales:
+    if problem.accumulate == "fp32" and not problem.scales and not problem.is_gated:
         for config, blocks, clusters in space:
             if "IN_TURN" not in config:
                 for splits in splits_that_fill(clusters, problem.k, blocks // config.get("CLUSTER", 1)):
@@ -97,7 +97,8 @@ def operand_map(problem, matrix, span_dim, span, transposable, share=1):
 
 def takes_one_across_k(problem, config):
     """Whether the kernel takes one operand of tf32 that lies across K: with 64 columns for each consumer (transposed.cuh)."""
-    return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"] and "IN_TURN" not in config
+    alone = "IN_TURN" in config or problem.is_gated
+    return problem.precision == "tf32" and config["BN"] == 64 * config["CONSUMERS"] and not alone
 
 
 def as_taken(problem, config, *operands):
@@ -146,6 +147,7 @@ def prepared(problem, config, a, b, c, bias, out, scale_a=None, scale_b=None, b_
         "B_BY_K": b_by_k,
         "SCALED": scaled(problem, c, bias),
         "IN_BOXES": in_boxes,
+        "GATED": gated(problem),
     }
     whole |= {"PROMOTES": promotes(problem), "SCALES": _SCALES[problem.scales]}
     given = a_map, b_map, out_map, *others, a.shape[0], config["GROUP"] // share_b, scale_a, scale_b, scale_strides
@@ -236,4 +238,4 @@ def work(problem, config, target):
     return _work(problem.dtype.itemsize)(*as_taken(problem, config), config, target)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work, gates=True)

@@ -22,7 +22,8 @@
 namespace matmul {
 
 template <class T, class Out, class Sum, int BM, int BN, int BK, int WM, int WN, int STAGES, bool A_K_MAJOR,
-          bool B_K_MAJOR, int A_PIECE, int B_PIECE, bool SCALED, bool BY_ROWS>
+          bool B_K_MAJOR, int A_PIECE, int B_PIECE, bool SCALED, bool BY_ROWS,
+          bool GATED = false>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32)
 pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restrict__ c, const Out* __restrict__ bias,
           Out* __restrict__ out, int M, int N, int K, Scalar<Sum> alpha, Scalar<Sum> beta, int activation, Strides stride,
@@ -41,7 +42,7 @@ pipelined(const T* __restrict__ a, const T* __restrict__ b, const Out* __restric
         {b + batch * stride.b.batch, first_col, N, stride.b.col, stride.b.row, 0});
     multiply_by_mma(sum, slices, K, row, col);
     const auto epilogue = epilogue_of<Sum, SCALED>(c, bias, out, alpha, beta, activation, stride, batch);
-    store_block<BY_ROWS>(sum, epilogue, first_row + row, first_col + col, M, N);
+    store_block<BY_ROWS, GATED>(sum, epilogue, first_row + row, first_col + col, M, N);
 }
 
 }  // namespace matmul

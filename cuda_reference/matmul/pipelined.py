@@ -8,7 +8,7 @@ from tritonkernels.operations.matmul.work import of_tiles
 
 from ..common.align import CHUNK, in_pieces, k_major
 from ..launch import Kernel, configs_of, in_order
-from .parts.arguments import ELEMENTS, arguments, layouts, mma_types, scaled
+from .parts.arguments import ELEMENTS, arguments, gated, layouts, mma_types, scaled
 from .parts.space import tiles
 
 # SLICE is BK in bytes: copies and ldmatrix work on bytes of any type, and shared memory limits the slices
@@ -59,7 +59,7 @@ FP64 = configs_of(
 )
 _TEMPLATE = (
     "matmul::pipelined<{ELEMENT}, {RESULT}, {SUMS}, {BM}, {BN}, {DEPTH}, {WM}, {WN}, {STAGES},"
-    " {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}, {SCALED}, {BY_ROWS}>"
+    " {A_BY_K}, {B_BY_K}, {A_PIECE}, {B_PIECE}, {SCALED}, {BY_ROWS}{GATED}>"
 )
 
 
@@ -126,7 +126,8 @@ def _launches(problem, config, a, b, c, bias, out):
 
 def ends(problem, c, bias, out):
     """The parameters of templates that say what follows the products: whether only a scale, and how they are written."""
-    return {"SCALED": scaled(problem, c, bias), "BY_ROWS": out.stride(2) == 1 and not k_major(out, 1)}
+    by_rows = out.stride(2) == 1 and not k_major(out, 1)
+    return {"SCALED": scaled(problem, c, bias), "BY_ROWS": by_rows, "GATED": gated(problem)}
 
 
 def turns(problem):
@@ -167,4 +168,4 @@ def work(problem, config, target):
     return _work(problem.dtype.itemsize)(problem, config, target)
 
 
-DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work)
+DESIGN = Design(refuses=refuses, configs=configs, launches=_launches, work=work, gates=True)

@@ -10,9 +10,9 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from tritonkernels.errors import UnsupportedError
-from tritonkernels.numerics import ACTIVATIONS
+from tritonkernels.numerics import activated
 from tritonkernels.operations.matmul.schemes import SCHEMES
-from tritonkernels.problem import PACKED
+from tritonkernels.problem import GATED, PACKED
 from tritonkernels.validate import beta_of
 
 SPLIT = tuple(SCHEMES)  # modes for fp32 products that torch lacks: it runs in ieee
@@ -178,6 +178,8 @@ def matmul(
     if alpha == 1 and not beta and bias is None and activation is None:
         return _product(a, b, precision, accumulate, scales, out)
     wide = out if out.dtype.itemsize >= 4 else torch.empty_like(out, dtype=torch.float32)
+    if activation in GATED:
+        wide = wide.new_empty(*out.shape[:-1], b.shape[-1])
     product = _product(a, b, precision, accumulate, scales, wide)
     if alpha != 1:
         product.mul_(alpha)
@@ -185,7 +187,7 @@ def matmul(
         product.add_(c, alpha=beta)
     if bias is not None:
         product += bias
-    return out.copy_(ACTIVATIONS[activation][0](product) if activation else product)
+    return out.copy_(activated(product, activation))
 
 
 def addmm(a, b, *, alpha=1.0, beta=None, c=None, bias=None, activation=None, out, **others):

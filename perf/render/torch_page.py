@@ -55,7 +55,7 @@ tensor. The incoming gradient may have any strides: `.sum()` gives one with stri
 **Activations.** `matmul(..., activation="gelu")` applies the activation inside of the kernel, to sums that were not rounded
 yet; so does `conv2d`, after its `residual`. When a gradient is recorded, backward needs the value before the activation. So the
 product is stored, rounded to its type, and torch's own activation follows. In 16-bit types the two results may differ in the
-last bits.
+last bits. A gated linear unit (`activation="swiglu"`) is likewise torch's gate of the plain product.
 
 **`out=`** is written in place and gets no gradient. Operands that require gradients are refused then. So are tensors inside of
 `torch.func`'s transforms.

@@ -67,9 +67,10 @@ def designs(library, op):
 
 def calls(library, op, design, target):
     """The GateCalls that the design does not refuse on such a machine."""
-    refuses = {d.name: d for d in library.designs(op)}[design].refuses
+    asked = {d.name: d for d in library.designs(op)}[design]
     for kind, name, alternatives, outs in _asked(op):
-        taken = [make for make, problem in alternatives if refuses(problem, target) is None]
+        having = [(make, problem) for make, problem in alternatives if asked.gates or not problem.is_gated]
+        taken = [make for make, problem in having if asked.refuses(problem, target) is None]
         yield from (GateCall(op, design, kind, name, out, taken[0]) for out in outs if taken)
 
 
@@ -141,6 +142,17 @@ def _matmul(dtype, options):
 
         return make
 
+    def gated(m, k, f, b=random):
+        def make():
+            args = random(m, k, dtype=dtype), b(k, 2 * f, dtype=dtype)
+            bias = random(2 * f, dtype=prepare("matmul", *args, **options).problem.out_dtype)
+            return args, options | {"bias": bias, "activation": "swiglu"}
+
+        return make
+
+    def pairs(*sizes, **how):
+        return [gated(*sizes, **how)] if dtype.is_floating_point else []
+
     again = {} if options.get("precision") != "fp16x3" else {"computed again": ([_refused_by_planes], BOTH)}
     return again | {
         "smallest": ([plain(sizes=(1, 1, 1))], BOTH),
@@ -148,6 +160,8 @@ def _matmul(dtype, options):
         "ragged, whole vectors along K": ([fused(133, 80, 141, 2.0), plain(sizes=(133, 80, 141), b=_along_k)], BOTH),
         "ragged, long K": ([plain(sizes=(133, 8264, 141)), plain(sizes=(1, 8264, 141))], NEW),
         "no products": ([plain(sizes=(9, 0, 13))], NEW),
+        "pairs": (pairs(133, 77, 141), BOTH),
+        "pairs, whole vectors along K": (pairs(133, 80, 264, b=_along_k), BOTH),
         "alpha = 0": ([fused(9, 16, 13, 0.0)], GIVEN),
     }
 

@@ -108,6 +108,7 @@ SUITE = (
     "tests/designs/matmul/test_planes_split_k.py",
     "tests/designs/matmul/test_reused_operand.py",
     "tests/designs/matmul/test_reused_operand_by_any_design.py",
+    "tests/designs/matmul/test_gated.py",
     "tests/operations/test_reductions.py",
     "tests/designs/matmul/test_refusals_of_fp16x3.py",
     "tests/operations/test_plans.py",

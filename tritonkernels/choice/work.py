@@ -52,7 +52,7 @@ class Work(NamedTuple):
 
 
 STORED, ACTIVATED = 8.0, 20.0  # FLOPs of an epilogue for each element, and for an activation with an exponential
-EXPONENTIAL = ("gelu", "silu")
+EXPONENTIAL = ("gelu", "silu", "geglu", "swiglu")
 
 BY_THREADS = ("ieee", "fp64")  # precisions whose operands are in registers when they are multiplied
 BY_DOT = {"fragments": 1, "freed": True}  # of a `product`'s tile by tl.dot, which reads a slice into registers as a whole
@@ -135,9 +135,10 @@ def product(problem, tile, target, itemsize=None, per_byte=1, batch=1, lines=(1.
 @functools.lru_cache(KNOWN_PROBLEMS)
 def _facts(problem, itemsize, per_byte):
     """What all tiles have in common: m, n, k in elements of operands, bytes of these and of results, and FLOPs of an epilogue
-    for each result."""
-    at_end = STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)
-    sizes = itemsize or problem.dtype.itemsize, problem.out_dtype.itemsize
+    for each sum."""
+    of_a_result = 2 if problem.is_gated else 1  # sums
+    at_end = (STORED + ACTIVATED * (getattr(problem, "activation", None) in EXPONENTIAL)) / of_a_result
+    sizes = itemsize or problem.dtype.itemsize, problem.out_dtype.itemsize / of_a_result
     return problem.m, problem.n, -(-problem.k // per_byte), *sizes, at_end
 
 

@@ -3,12 +3,13 @@
 import torch
 from torch import Tensor
 
-from ..annotations import Accumulate, Activation, Config, MatmulPrecision, SplitPrecision
+from ..annotations import Accumulate, Config, MatmulActivation, MatmulPrecision, SplitPrecision
 from ..design import Design
 from ..launch import LIBRARY
 from ..operation import Operation, Rung
 from ..operations.matmul.as_gemm import TO_GEMM
 from ..operations.matmul.as_gemv import TO_GEMV
+from ..operations.matmul.gated import interleave as interleave
 from ..operations.matmul.prepare import prepare
 from ..operations.matmul.rules import RULES
 from ..operations.matmul.split import Split, make, unpacked
@@ -149,7 +150,7 @@ def matmul(
     beta: float | None = None,
     c: Tensor | None = None,
     bias: Tensor | None = None,
-    activation: Activation | None = None,
+    activation: MatmulActivation | None = None,
     scale_a: Tensor | None = None,
     scale_b: Tensor | None = None,
     out: Tensor | None = None,
@@ -185,7 +186,11 @@ def matmul(
             beta: default 1 if c is given, else 0
     c       broadcastable to the result, of its dtype; needed if beta != 0, never read if beta == 0
     bias    (N,), of the result's dtype
-    activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu"
+    activation  None, "relu", "gelu" (with erf, torch's default) or "silu"; integers: None or "relu". Of floats also a gated
+            linear unit, "swiglu", "geglu" or "reglu" (Shazeer, 2020), of pairs of neighbouring columns: b is (..., K, 2 F)
+            with gates in columns 2 j and values in 2 j + 1 (`interleave` makes it), the bias (2 F,), there is no c, and the
+            result (..., M, F) is silu, gelu or relu of the gates' sums times the values' sums, none of which is rounded before.
+            In float32 these have "ieee" and "tf32"
     scale_a, scale_b  of fp8, as torch._scaled_mm's: float32 tensors of one element, or (M, 1) with one for each row of A and
             (1, N) with one for each column of B, or what broadcasts to (..., M, 1) and (..., 1, N) where there is a batch.
             None is 1, so that either may be given alone, and in either form. Their products, with alpha, are rounded to fp32
@@ -197,7 +202,8 @@ def matmul(
     Any size may be 0. Error, elementwise, before the activation: (gamma(K + 4) + 2v + v^2) * S plus the rounding of the result,
     S = |alpha| |A||B| + |beta| |C| + |bias|, u = 2^-24 for ieee, 2^-53 for fp64 and 2^-23 on tensor cores, v = 2^-11 for tf32,
     else 0. fp16 sums add (K + 4) 2^-11 S, fp8 at most 0.017 S, its fast sums (33 K / 32 + 5) 2^-13 S. With scales, which count
-    as alpha, it is gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`).
+    as alpha, it is gamma(K + 6). An activation's slope (at most 1.13) and 2^-20 S come on top (`numerics.error_bound`); of a
+    gated linear unit both columns' errors count, and S is the product of theirs.
     Integers are exact, modulo 2^32.
 
     Gradients are as gemm's, in the precision of this call ("torch": what torch's switch said then), with the default sums; of

@@ -42,7 +42,8 @@ def _pipelined_kernel(
     rows = span(row, BLOCK_M, how.WIDE)
     cols = span(col, BLOCK_N, how.WIDE)
     acc = tile_product(a, b, batch, rows, cols, 0, sizes.K, sizes, how, BLOCK_K)
-    store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue)
+    pairs = span(col // 2, BLOCK_N // 2, how.WIDE) if epilogue.GATED else None
+    store_tile(acc, scale_a, scale_b, c, bias, out, batch, rows, cols, sizes, epilogue, pairs)
 
 
 def configs(problem, target):
@@ -60,5 +61,10 @@ def launches(problem, config, a, b, c, bias, out, *scales):
 
 
 DESIGN = Design(
-    refuses=refuses_operands, configs=configs, launches=launches, work=of_tiles(block_tile, packs_of), tile=block_tile
+    refuses=refuses_operands,
+    configs=configs,
+    launches=launches,
+    work=of_tiles(block_tile, packs_of),
+    tile=block_tile,
+    gates=True,
 )

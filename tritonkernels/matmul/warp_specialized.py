@@ -184,7 +184,7 @@ def _most_sums(problem, rows):
     """The most sums of a thread that leave registers for what else the problem needs."""
     if sums_slices(problem):  # those of a slice, or of a part of its columns
         return 128 if rows == 128 else 64
-    in_boxes = problem.n * problem.out_dtype.itemsize % 16 == 0
+    in_boxes = problem.row_bytes["out"] % 16 == 0
     is_quick = problem.out_dtype.itemsize == 2 and in_boxes and not problem.scales  # activation.py
     if problem.beta or (problem.activation and not is_quick):
         return MOST_BESIDE_EPILOGUE
@@ -228,9 +228,10 @@ def _tiles(itemsize, bias, target):
 
 
 def legal(config, problem):
-    """Whether a thread's sums leave registers for what else it needs, and three slices fit."""
+    """Whether a thread's sums leave registers for what else it needs, and three slices fit. Pairs of a gated linear unit are in
+    one thread unless the tile is SWAPPED."""
     held, rows, stages = _taken(config)
-    return held <= _most_sums(problem, rows) and stages >= 3
+    return held <= _most_sums(problem, rows) and stages >= 3 and not (problem.is_gated and config.kwargs["SWAPPED"])
 
 
 def _along_k(problem, config):
@@ -246,7 +247,7 @@ def configs(problem, target):
     found = [config for config in candidates(problem, target) if legal(config, problem)]
     yield from found
     yield from (config_with(config, IN_LINES=True) for config in found if any(goes_in_lines(problem, config)))
-    for config in found:
+    for config in () if problem.is_gated else found:
         columns = config.kwargs["BLOCK_N"]
         if columns & columns - 1 == 0:  # the kernel that adds splits up takes rows of a power of two
             for splits in splits_that_fill(count_tiles(problem, config.kwargs, problem.batch), problem.k, target.sms):
@@ -282,7 +283,7 @@ def launches(problem, config, a, b, c, bias, out, *scales):
         return describe_for_gluon(t, [1, length, block_k] if along_k else [1, block_k, length], are_tf32)
 
     if result is not None:
-        once = min(BOX // result.element_size(), right or left)
+        once = min(BOX // result.element_size(), (right or left) // (2 if problem.is_gated else 1))
         result = describe_for_gluon(result, [1, once, rows] if swapped else [1, rows, once])
     others = (numbers[name] for name in ("CONSUMERS", "STAGES", "STAGED"))
     in_registers = are_tf32 and not first[1]
@@ -319,4 +320,4 @@ def packs(problem, config):
 
 
 WORK = of_splits(walks, packs, 0, ADD_ROWS)
-DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=analysed)
+DESIGN = Design(refuses=refuses, configs=configs, launches=launches, work=WORK, tile=analysed, gates=True)

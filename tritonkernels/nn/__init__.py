@@ -6,7 +6,7 @@
     layer.load_state_dict(torchs.state_dict())
     print(nn.replace(model, inputs=example))  # what it swapped, what it left, and why
 
-`restore` undoes it.
+`restore` undoes it. GatedLinear is two Linears and their gate in one product, as language models have them.
 """
 
 from typing import Any
@@ -17,10 +17,11 @@ from torch.nn import Module
 from ..annotations import Float32MatmulPrecision
 from . import swap
 from .convolutions import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
+from .gated import GatedLinear
 from .modules import Linear
 from .swap import Swaps
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Linear", "replace", "restore"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "GatedLinear", "Linear", "replace", "restore"]
 SWAPPED = Linear, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d  # not Conv3d: strides decide whether it can be computed
 
 

@@ -4,7 +4,7 @@ docs/numerics.md derives it and names the papers.
 """
 
 from .bounds import Bound, as_exact_from, error_bound, gamma
-from .modes import ACTIVATIONS, COARSER, FP8_SLICE, MODES, REFUSED, SLICE, STORES, Mode, mode_of
+from .modes import ACTIVATIONS, COARSER, FP8_SLICE, MODES, REFUSED, SLICE, STORES, Mode, activated, mode_of
 from .references import magnitude, reference
 from .verdict import Expected, Verdict, judge
 
@@ -20,6 +20,7 @@ __all__ = [
     "Expected",
     "Mode",
     "Verdict",
+    "activated",
     "as_exact_from",
     "error_bound",
     "gamma",

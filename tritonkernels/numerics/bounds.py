@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from ..cook_toom import TINY
+from ..problem import GATED
 from .modes import ACTIVATIONS, MODES, REFUSED, SLICE, STORES, mode_of
 from .references import magnitude, magnitude_of_inputs
 
@@ -48,10 +49,12 @@ def error_bound(problem, terms=None, stepwise=False):
     scale = max(1.0, abs(getattr(problem, "alpha", 1.0)), abs(getattr(problem, "beta", 0.0)))
     underflow = mode.products * roundings * STORES[mode.sums][1] * scale if math.isfinite(scale) else 0.0
     if activation := getattr(problem, "activation", None):
-        slope = ACTIVATIONS[activation][1]
+        slope = ACTIVATIONS[GATED.get(activation, activation)][1]
         relative += store * (1 + relative) if stepwise else 0.0
-        evaluation = 2.0**-48 if mode.sums == torch.float64 else 2.0**-20
-        relative, underflow = slope * relative + evaluation, slope * underflow
+        evaluation, of_product = (2.0**-48, 2.0**-52) if mode.sums == torch.float64 else (2.0**-20, 2.0**-23)
+        of_sum, relative, underflow = relative, slope * relative + evaluation, slope * underflow
+        if activation in GATED:  # S has what underflow adds
+            relative, underflow = relative * (1 + of_sum) + of_sum + of_product, 0.0
     return Bound(relative, store, underflow + subnormal)
 
 

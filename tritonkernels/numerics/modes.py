@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ..problem import GATED
+
 FP8_SLICE = 128  # most fp8 products that a design adds up before it adds their sum to an fp32 total
 SLICE = 64  # the same for products of planes, of which it adds up at least half as many
 REFUSED = 2.0**-12  # of a product: fp16x3 returns NaN where it may have lost 1.5 times that
@@ -58,6 +60,14 @@ ACTIVATIONS = {
     "gelu": (torch.nn.functional.gelu, 1.13),
     "silu": (torch.nn.functional.silu, 1.1),
 }
+
+
+def activated(x, activation):
+    """What follows a product's sums, by torch: one of ACTIVATIONS or GATED, or None."""
+    if activation in GATED:
+        return ACTIVATIONS[GATED[activation]][0](x[..., 0::2]) * x[..., 1::2]
+    return ACTIVATIONS[activation][0](x) if activation else x
+
 
 # (unit roundoff of storing, smallest subnormal) per result dtype
 STORES = {

@@ -77,5 +77,7 @@ def _may_overflow(problem, exact, scale, bound, args, kwargs):
     """Where a partial sum may overflow although no operand is infinite or NaN."""
     products = magnitude_of_products(problem.op, args, {k: v for k, v in kwargs.items() if k != "alpha"})
     largest = torch.finfo(mode_of(problem).sums).max
+    if problem.is_gated:
+        products = torch.maximum(products[..., 0::2], products[..., 1::2])
     sums = torch.maximum(products, scale) * (1 + mode_of(problem).corrections) + bound  # sums of planes may be that much larger
     return torch.isfinite(exact) & torch.isfinite(scale) & (sums >= largest)

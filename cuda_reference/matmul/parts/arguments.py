@@ -4,6 +4,8 @@ import itertools
 
 import torch
 
+from tritonkernels.problem import GATED
+
 from ...common.activations import ACTIVATIONS
 
 TYPES = {
@@ -38,8 +40,8 @@ def arguments(problem, a, b, c, bias, out):
         *out.stride(),
         *((0,) if bias is None else bias.stride()),
     )
-    sizes = problem.m, problem.n, problem.k
-    return a, b, c, bias, out, *sizes, *scalars, ACTIVATIONS.index(problem.activation), strides
+    sizes, activation = (problem.m, problem.n, problem.k), GATED.get(problem.activation, problem.activation)
+    return a, b, c, bias, out, *sizes, *scalars, ACTIVATIONS.index(activation), strides
 
 
 def mma_types(problem):
@@ -51,6 +53,11 @@ def mma_types(problem):
 def scaled(problem, c, bias):
     """{SCALED} of a template: nothing follows alpha."""
     return c is None and bias is None and problem.activation is None
+
+
+def gated(problem):
+    """{GATED} at the end of a template: results are made of pairs of sums (pairs.cuh)."""
+    return ", true" if problem.is_gated else ""
 
 
 def layouts():

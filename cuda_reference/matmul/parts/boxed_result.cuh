@@ -6,6 +6,7 @@
 #include "epilogue.cuh"
 #include "lane_sums.cuh"
 #include "out_boxes.cuh"
+#include "pairs.cuh"
 #include "tile_bias.cuh"
 
 namespace matmul {
@@ -20,7 +21,8 @@ template <class Block, class AddendBoxes> struct BoxedResult {
     using Number = Scalar<Sum>;
     using Boxes = typename Block::Boxes;
     static constexpr int BLOCKS = Block::BLOCKS, TILES = Block::TILES;
-    static constexpr int OF_A_BOX = Boxes::TILES, ACROSS = ceil_div(TILES, OF_A_BOX), BOXES = BLOCKS * ACROSS;
+    static constexpr int OF_A_BOX = Boxes::TILES * Block::OF_A_RESULT;  // tiles of sums
+    static constexpr int ACROSS = ceil_div(TILES, OF_A_BOX), BOXES = BLOCKS * ACROSS;
     using Sums = LaneSums<Sum>[BLOCKS][1][TILES];
     using Of = Epilogue<Sum, typename Block::Out>;
 
@@ -36,7 +38,10 @@ template <class Block, class AddendBoxes> struct BoxedResult {
         // C by pointers and activations with exponentials are long code, which each call reads from memory: so that of a box or of
         // a part of one, in a loop. What is short is straight code, in which a sum's register is known.
         const bool is_short = Block::SCALED || (epilogue.c == nullptr && epilogue.activation <= RELU);
-        if (is_short && !addend.is_there()) {
+        if constexpr (Block::GATED) {
+#pragma unroll 1
+            for (int box = 0; box < BOXES; ++box) write_pairs(boxes, sum, epilogue, at, box);
+        } else if (is_short && !addend.is_there()) {
 #pragma unroll
             for (int box = 0; box < BOXES; ++box) write<SUMS>(boxes, sum, epilogue, at, box);
         } else if (IS_QUICK<typename Block::Out> && epilogue.c == nullptr && !addend.is_there()) {
@@ -93,6 +98,25 @@ template <class Block, class AddendBoxes> struct BoxedResult {
         boxes.pass(fill, [&](const unsigned char* from) {
             if (MAY_HAVE_C && TILES % OF_A_BOX != 0 && box % ACROSS == ACROSS - 2) addend.wait_for_next(box);
             tma_store(boxes.map, from, box_col, box_row, at.batch);
+        });
+    }
+
+    // A box of a gated linear unit.
+    __device__ __forceinline__ void write_pairs(Boxes& boxes, Sums& sum, const Of& epilogue, const FirstResult& at, int box) const {
+        constexpr int AT_ONCE = at_once(ACTIVATED) / 2;
+        const int box_tile = first_tile(box % ACROSS, OF_A_BOX, TILES);
+        const auto fill = [&](unsigned char* to) {
+#pragma unroll 1
+            for (int first = 0; first < OF_A_BOX; first += AT_ONCE) {
+                Number results[1][AT_ONCE][4], gated[1][AT_ONCE / 2][4];
+                scale<OF_A_BOX>(results, sum, (box * OF_A_BOX + first) / AT_ONCE, epilogue);
+                if (adds_bias) tile_bias.add(results, box_tile + first);
+                gate(gated, results, epilogue);
+                boxes.fill(to, gated, first / 2);
+            }
+        };
+        boxes.pass(fill, [&](const unsigned char* from) {
+            tma_store(boxes.map, from, at.col / 2 + box_tile * 4, at.row + box / ACROSS * 64, at.batch);
         });
     }
 };

@@ -6,6 +6,7 @@
 #include "block_memory.cuh"
 #include "boxed_result.cuh"
 #include "lane_sums.cuh"
+#include "pairs.cuh"
 #include "scales.cuh"
 #include "slice_products.cuh"
 #include "swapped.cuh"
@@ -14,6 +15,18 @@
 #include "warp_rows.cuh"
 
 namespace matmul {
+
+// Writes a warp's 16 rows of a gated linear unit that TMA does not write, by way of `rows` in shared memory.
+template <class Sum, class Out, int TILES>
+__device__ __forceinline__ void store_pairs(unsigned char* rows, const LaneSums<Sum> (&sum)[1][TILES],
+                                            const Epilogue<Sum, Out>& epilogue, int row, int col, int M, int N) {
+    Scalar<Sum> results[1][TILES / 2][4];
+    finish_pairs(results, sum, epilogue, row + threadIdx.x % 32 / 4, col + threadIdx.x % 4 * 2, M, N);
+    if (epilogue.stride.out.col == 1)
+        WarpRows<Out>{rows}.store(results, epilogue, row, col / 2, M, N / 2);
+    else
+        store_results(results, epilogue, row, col / 2, M, N / 2);
+}
 
 // All that a consumer computes: its rows of the block's tiles, or of SWAPPED ones its columns; or IN_TURN whole tiles.
 template <class Block, class Walk>
@@ -83,12 +96,16 @@ __device__ __forceinline__ void consume(const typename Block::Args& args, const 
             for (int m = 0; m < BLOCKS; ++m) {
                 wgmma_results(sum[m][0]);
                 const int row = at.row + m * 64 + warp * 16;
-                Scalar<Sum> results[1][TILES][4];
-                finish(results, sum[m], epilogue, row + lane / 4, at.col + lane % 4 * 2, M, N);
-                if (epilogue.stride.out.col == 1)
-                    WarpRows<Out>{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE}.store(results, epilogue, row, at.col, M, N);
-                else
-                    store_results(results, epilogue, row, at.col, M, N);
+                if constexpr (Block::GATED) {
+                    store_pairs(memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE, sum[m], epilogue, row, at.col, M, N);
+                } else {
+                    Scalar<Sum> results[1][TILES][4];
+                    finish(results, sum[m], epilogue, row + lane / 4, at.col + lane % 4 * 2, M, N);
+                    if (epilogue.stride.out.col == 1)
+                        WarpRows<Out>{memory.own_boxes() + warp * WarpRows<Out>::ROWS * SLICE}.store(results, epilogue, row, at.col, M, N);
+                    else
+                        store_results(results, epilogue, row, at.col, M, N);
+                }
             }
         }
     });

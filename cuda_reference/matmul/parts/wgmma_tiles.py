@@ -107,13 +107,20 @@ def legal(config, problem, target, shared_bytes=shared_bytes):
         return False
     if promotes(problem) and (held > MOST_PROMOTED or "IN_TURN" in config):
         return False
+    if problem.is_gated and not _fills_boxes_with_pairs(config, problem):
+        return False
     by_all = consumers == 2 and held + OF_A_SHORT_BOX <= ALL_REGISTERS
     return held + OF_A_BOX <= REGISTERS[consumers] or (by_all and _is_short(problem))
 
 
+def _fills_boxes_with_pairs(config, problem):
+    """Whether pairs of a consumer's columns are at least a box of the result, in whole tiles of 8."""
+    return not config.get("SWAPPED") and config["BN"] % 16 == 0 and config["BN"] // 2 * problem.out_dtype.itemsize >= SLICE
+
+
 def _is_short(problem):
     """Whether what follows a sum is alpha alone, or where TMA writes 16 bits bias and a quick activation (activation.cuh)."""
-    if problem.scales or problem.beta:
+    if problem.scales or problem.beta or problem.is_gated:
         return False
     return (problem.out_dtype.itemsize == 2 and problem.n % 8 == 0) or not (problem.bias or problem.activation)
 

@@ -8,7 +8,7 @@ from ...language.scalars import scalar
 from ...language.structs import Matrices, Vector
 from ...language.tiles import multiple_of
 from ...language.triton import tl
-from ...problem import PACKED, needs_wide_offsets
+from ...problem import GATED, PACKED, needs_wide_offsets
 
 # accumulate -> the type in which partial sums are stored
 WORKSPACES = {"fp32": torch.float32, "fast": torch.float32, "fp16": torch.float32, "fp64": torch.float64, "int32": torch.int32}
@@ -33,13 +33,14 @@ class Sizes(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """What epilogue.py takes with the scales, C and bias. Constants: the ACTIVATION, and whether it is QUICK
-    (language/activation.py)."""
+    """What epilogue.py takes with the scales, C and bias. Constants: the ACTIVATION, whether it is QUICK
+    (language/activation.py), and whether it is GATED: that of the first of two columns, which is multiplied by the second."""
 
     alpha: Any
     beta: Any
     ACTIVATION: Any
     QUICK: Any
+    GATED: Any
 
 
 class Arithmetic(NamedTuple):
@@ -83,7 +84,8 @@ def result_arguments(c, bias, out):
 
 def epilogue_of(problem):
     scalars = (scalar(x, problem.out_dtype) for x in (problem.alpha, problem.beta))
-    return Epilogue(*scalars, tl.constexpr(problem.activation), tl.constexpr(problem.out_dtype.itemsize == 2))
+    activation = GATED.get(problem.activation, problem.activation)
+    return Epilogue(*scalars, *map(tl.constexpr, (activation, problem.out_dtype.itemsize == 2, problem.is_gated)))
 
 
 def stored_k(problem):

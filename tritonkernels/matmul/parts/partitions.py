@@ -16,7 +16,7 @@ from ...language.epilogue import rounded
 from ...language.gluon_tile import span
 from ...language.renamed import load_box, store_box
 from ...language.ring import next_place
-from .epilogue import finished, store_tile
+from .epilogue import finished, store_finished
 from .tile import count_tiles_of, tile_corner
 
 
@@ -240,7 +240,8 @@ def _write(
     """Write a consumer's sums, (ROWS, those of LEFT + RIGHT from FIRST on), of what begins at (row, col), a box at a time.
     Returns where the ring is after boxes of C."""
     BY_POINTERS: gl.constexpr = result.boxes is None
-    ONCE: gl.constexpr = 32 if BY_POINTERS else result.staged.shape[2 if tile.SWAPPED else 3]
+    OF_A_RESULT: gl.constexpr = 2 if epilogue.GATED else 1  # sums
+    ONCE: gl.constexpr = (32 if BY_POINTERS else result.staged.shape[2 if tile.SWAPPED else 3]) * OF_A_RESULT
     if acc.shape[1] > ONCE:
         HALF: gl.constexpr = acc.shape[1] // 2
         left, right = acc.reshape((acc.shape[0], 2, HALF)).permute((0, 2, 1)).split()
@@ -255,13 +256,19 @@ def _write(
         else:
             col += FIRST
         if BY_POINTERS:  # a warp writes 32 neighbours of a row; the sums of its own are pairs of 8 rows
-            acc = gl.convert_layout(acc, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0]))
+            acc = gl.convert_layout(acc, gl.BlockedLayout([1, OF_A_RESULT], [1, 32], [4, 1], [1, 0]))
         LAYOUT: gl.constexpr = acc.type.layout
         rows = span(row, acc.shape[0], gl.SliceLayout(1, LAYOUT), how.WIDE)
         cols = span(col, acc.shape[1], gl.SliceLayout(0, LAYOUT), how.WIDE)
         far = batch.to(gl.int64) if how.WIDE else batch
         if BY_POINTERS:
-            store_tile(acc, result.scale_a, result.scale_b, result.c, result.bias, result.out, far, rows, cols, sizes, epilogue)
+            acc = finished(acc, result.scale_a, result.scale_b, result.c, result.bias, far, rows, cols, sizes, epilogue)
+            if epilogue.GATED:  # a column of each pair is left
+                HALVED: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+                acc = gl.convert_layout(acc, HALVED)
+                rows = span(row, acc.shape[0], gl.SliceLayout(1, HALVED), how.WIDE)
+                cols = span(col // 2, acc.shape[1], gl.SliceLayout(0, HALVED), how.WIDE)
+            store_finished(acc, result.out, far, rows, cols, sizes, epilogue)
         else:
             if splits is None:
                 c_tile = None
@@ -286,5 +293,5 @@ def _write(
             tma.store_wait(pendings=tile.STAGED - 1 if AT > 0 else 0)  # what was in it has been read
             box.reshape((box.shape[1], box.shape[2])).store(acc)
             fence_async_shared()
-            store_box(result.boxes, [batch, row, col], box)
+            store_box(result.boxes, [batch, row, col // OF_A_RESULT], box)
     return at, phase

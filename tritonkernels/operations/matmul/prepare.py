@@ -6,10 +6,10 @@ import torch
 
 from ... import switches, validate
 from ...batches import uniform_batches
-from ...errors import ArgumentError, DtypeError
+from ...errors import ArgumentError, DtypeError, ShapeError
 from ...numerics import ACTIVATIONS, MODES
 from ...operation import Call
-from ...problem import PACKED, MatmulProblem, address, holds, is_aligned, layout_of, needs_wide_offsets
+from ...problem import GATED, PACKED, MatmulProblem, address, holds, is_aligned, layout_of, needs_wide_offsets
 from .schemes import FEWEST, MOST
 from .split import check_planes
 
@@ -72,9 +72,10 @@ def prepare(
         raise DtypeError("out_dtype", out_dtype, ", ".join(map(str, out_dtypes)), "Convert the result with .to().")
     accumulate = validate.choice("accumulate", accumulate, SUMS.get(a.dtype, ("fp32",)))
     alpha, beta = _scalar("alpha", alpha, out_dtype), _scalar("beta", validate.beta_of(beta, c), out_dtype)
-    activations = ("relu",) if out_dtype == torch.int32 else tuple(ACTIVATIONS)
+    activations = ("relu",) if out_dtype == torch.int32 else (*ACTIVATIONS, *GATED)
     if activation is not None and activation not in activations:
         raise validate.out_of_choices("activation", activation, (None, *activations))
+    check_gated(activation, b, c)
 
     matrix_a = a if a.ndim > 1 else a[None, :]
     matrix_b = b if b.ndim > 1 else b[:, None]
@@ -82,12 +83,13 @@ def prepare(
     validate.inner("a", k, "b", k_of_b)
     k = validate.size_of_packed("a", k, PACKED.get(precision, 1))
     batch = validate.broadcast_shape("a", matrix_a.shape[:-2], "b", matrix_b.shape[:-2])
-    shape = (*batch, *(() if a.ndim == 1 else (m,)), *(() if b.ndim == 1 else (n,)))
+    columns = n // 2 if activation in GATED else n
+    shape = (*batch, *(() if a.ndim == 1 else (m,)), *(() if b.ndim == 1 else (columns,)))
     result_like = a.new_empty(0, dtype=out_dtype)
     c = validate.addend("c", c, beta, shape, like=("a", result_like))
     if bias is not None:
         bias = validate.tensor("bias", bias, dtypes=(out_dtype,), ranks=(1,), like=("a", result_like))
-        validate.length("bias", bias, n, "N, the columns of the result")
+        validate.length("bias", bias, n, "N, the columns of b")
     if b_planes is not None:
         check_planes(b, precision, b_planes, b_ranges)
     scale_a = _scale("scale_a", scale_a, a, (*batch, m, 1), "(M, 1) is one for each row of A")
@@ -139,6 +141,17 @@ def prepare(
     )
     present = [t for t in (matrix_a, matrix_b, matrix_c, matrix_out, *following) if t is not None]
     return Call(problem, tuple(_part(uniform, c, bias, following) for uniform in uniform_batches(*present)), out)
+
+
+def check_gated(activation, b, c):
+    """Raises if a gated linear unit has a C, or a B whose columns are no pairs."""
+    if activation not in GATED:
+        return
+    if c is not None:
+        raise ArgumentError("c", "a tensor", f"None, as activation is {activation!r}", "Add c to what this call returns.")
+    if b.ndim < 2 or holds(b.shape[-1] % 2 == 1):
+        allowed = f"(..., K, 2 F), as {activation} takes columns in pairs"
+        raise ShapeError("b", tuple(b.shape), allowed, "tritonkernels.interleave(gate, value) makes such a b.")
 
 
 def _suits_planes(k, c, out):

@@ -1,12 +1,16 @@
 """matmul as an operator of torch: its gradients, its batches, and its activation, which torch applies where it is recorded."""
 
+import functools
 import math
 
 from torch.nn import functional
 
 from ... import switches, validate
+from ...problem import GATED
 from ...torch_ops.rules import Rules, front, padded
-from ..gemm.rules import labels, scaled
+from ..gemm import rules as of_gemm
+from ..gemm.rules import scaled
+from .prepare import check_gated
 
 ACTIVATIONS = {"relu": functional.relu, "gelu": functional.gelu, "silu": functional.silu}
 
@@ -34,9 +38,10 @@ def gradients(ops, grad, forms, a, b, c, bias, alpha, beta, precision, **_):
     return {"a": of_a, "b": of_b, "c": lambda: scaled(grad, beta), "bias": lambda: of_bias}
 
 
-def batched(ops, size, dims, a, b, c, bias, scale_a, scale_b, alpha, beta, **options):
+def batched(ops, size, dims, a, b, c, bias, scale_a, scale_b, alpha, beta, activation, **options):
     rank = {name: t.ndim - (dims[name] is not None) for name, t in (("a", a), ("b", b))}
-    if (dims["bias"] is not None and c is not None) or dims["scale_a"] is not None or dims["scale_b"] is not None:
+    takes_no_c = c is not None or activation in GATED
+    if (dims["bias"] is not None and takes_no_c) or dims["scale_a"] is not None or dims["scale_b"] is not None:
         return None
     a, b = front(a, dims["a"]), front(b, dims["b"])
     a, b = a if rank["a"] > 1 else a[..., None, :], b if rank["b"] > 1 else b[..., None]
@@ -57,7 +62,7 @@ def batched(ops, size, dims, a, b, c, bias, scale_a, scale_b, alpha, beta, **opt
             c = c[..., None]
         if rank["a"] == 1 and c.ndim > 1:
             c = c[..., None, :]
-    result = ops.matmul(a, b, c, bias, scale_a, scale_b, alpha=alpha, beta=beta, **options)
+    result = ops.matmul(a, b, c, bias, scale_a, scale_b, alpha=alpha, beta=beta, activation=activation, **options)
     result = result if rank["b"] > 1 else result[..., 0]
     return result if rank["a"] > 1 else result[..., 0] if rank["b"] == 1 else result[..., 0, :]
 
@@ -71,6 +76,26 @@ def outer(activation, **arguments):
     return (ACTIVATIONS[activation], arguments) if activation in (*ACTIVATIONS,) else None  # `prepare` refuses others
 
 
+def outer_of_matmul(activation, b, c, **arguments):
+    """The same, and gated linear units."""
+    if activation not in GATED:
+        return outer(activation, b=b, c=c, **arguments)
+    check_gated(activation, b, c)
+    return functools.partial(_gated, ACTIVATIONS[GATED[activation]]), {"b": b, "c": c, **arguments}
+
+
+def _gated(activation, pairs):
+    return activation(pairs[..., 0::2]) * pairs[..., 1::2]
+
+
+def labels(*tensors, activation=None, **others):
+    """gemm's; ranks do not share out the columns of a gated linear unit, whose pairs they might part."""
+    found = of_gemm.labels(*tensors, **others)
+    if activation not in GATED:
+        return found
+    return {name: tuple(None if label == "n" else label for label in of_tensor) for name, of_tensor in found.items()}
+
+
 RULES = Rules(
     "Tensor a, Tensor b, Tensor? c=None, Tensor? bias=None, Tensor? scale_a=None, Tensor? scale_b=None, "
     "Tensor? b_planes=None, Tensor? b_ranges=None, *, "
@@ -78,14 +103,14 @@ RULES = Rules(
     "str? activation=None",
     gradients,
     batched,
-    flops=lambda result, a, **_: 2 * result.numel() * a.shape[-1],
+    flops=lambda result, a, activation=None, **_: 2 * (1 + (activation in GATED)) * result.numel() * a.shape[-1],
     labels=labels,
     addends={
         "c": lambda tangent, forms, beta, **_: scaled(tangent, beta),
         "bias": lambda tangent, forms, **_: tangent if len(forms["b"].shape) > 1 else tangent[0],
     },
     settled=settled,
-    outer=outer,
+    outer=outer_of_matmul,
     switch=switches.of_products,
     constants=("scale_a", "scale_b", "b_planes", "b_ranges"),
 )
