@@ -119,7 +119,7 @@ MUTANTS = [
     ),
     *of(
         "tritonkernels/nn/kept_split.py",
-        "kept_split and tritonkernels and (no_parameters or transforms or unasked or jit or make_fx)",
+        "kept_split and (no_parameters or transforms or unasked or jit or make_fx)",
         ("planes of what is no parameter", 'module._parameters.get("weight")', "module.weight"),
         ("planes of an inference tensor", " and not weight.is_inference()", ""),
         ("planes without memory", "is_plain(weight) and ", ""),
