@@ -315,14 +315,18 @@ MUTANTS = [
         ("splits that the addition cannot take", "if columns & columns - 1 == 0:", "if True:"),
         ("sums in fp16", 'not in ("fp32", "fast")', 'not in ("fp32", "fast", "fp16")'),
         ("any GPU", "if target.is_gpu and target.arch != 90:", "if False:"),
-        ("boxes of two rows of 128 bytes", "once = min(BOX // result.element_size(), right or left)", "once = 128"),
+        (
+            "boxes of two rows of 128 bytes",
+            "once = min(BOX // result.element_size(), (right or left) // (2 if problem.is_gated else 1))",
+            "once = 128",
+        ),
     ),
     *of(
         "tritonkernels/matmul/parts/partitions.py",
         "test_warp_specialized",
         (
             "rows written as the sums lie",
-            "            acc = gl.convert_layout(acc, gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0]))",
+            "            acc = gl.convert_layout(acc, gl.BlockedLayout([1, OF_A_RESULT], [1, 32], [4, 1], [1, 0]))",
             "            pass",
         ),
         (

@@ -81,7 +81,7 @@ MUTANTS = [
             "PaddedTile<BN>, BN, BK, THREADS, VECTOR_A>",
         ),
         ("C of the first quad's rows", "m / 4 * Place::GAP_M + m % 4, n / 4", "m % 4, n / 4"),
-        ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4", "row + m"),
+        ("second quad stored beside the first", "row + m / 4 * Place::GAP_M + m % 4, col", "row + m, col"),
         ("alpha forgotten", "result = epilogue.scaled(result)", "result = result"),
     ),
     *of(

@@ -168,10 +168,18 @@ MUTANTS = [
             "epilogue.c == nullptr && epilogue.activation <= RELU",
             "epilogue.c == nullptr",
         ),
-        ("the first box's bias in all", "tile_bias.add(results, box_tile + first);", "tile_bias.add(results, first);"),
+        (
+            "the first box's bias in all",
+            "tile_bias.add(results, box_tile + first);\n                if constexpr",
+            "tile_bias.add(results, first);\n                if constexpr",
+        ),
         ("relu left out", "else if (epilogue.activation == RELU)", "else if (epilogue.activation == GELU)"),
-        ("boxes of lower rows written over the first", "at.row + box / ACROSS * 64", "at.row"),
-        ("the first two tiles' sums in all of a box", "(box * OF_A_BOX + first) / AT_ONCE", "box * OF_A_BOX / AT_ONCE"),
+        ("boxes of lower rows written over the first", "box_row = at.row + box / ACROSS * 64", "box_row = at.row"),
+        (
+            "the first two tiles' sums in all of a box",
+            "(box * OF_A_BOX + first) / AT_ONCE, epilogue);\n                const",
+            "box * OF_A_BOX / AT_ONCE, epilogue);\n                const",
+        ),
     ),
     *of(
         "cuda_reference/matmul/parts/tile_bias.cuh",
@@ -200,7 +208,7 @@ MUTANTS = [
             "itemsize == 2 and shared_bytes(config, lines=lines_of_slices(config, itemsize, *along_k)) <= MOST_BYTES",
             "itemsize == 2",
         ),
-        ("a tile in turn with B across K", ' and "IN_TURN" not in config', ""),
+        ("a tile in turn with B across K", '"IN_TURN" in config or problem.is_gated', "problem.is_gated"),
     ),
     *of(
         "cuda_reference/matmul/persistent.py",
@@ -215,7 +223,7 @@ MUTANTS = [
     *of(
         "cuda_reference/matmul/parts/wgmma_tiles.py",
         "test_wgmma_tiles_cuda and counted",
-        ("C next to 192 sums", "if problem.scales or problem.beta:", "if problem.scales:"),
+        ("C next to 192 sums", "if problem.scales or problem.beta or", "if problem.scales or"),
         (
             "192 sums of rows that TMA does not write",
             "problem.out_dtype.itemsize == 2 and problem.n % 8 == 0",
@@ -248,7 +256,7 @@ MUTANTS = [
         "persistent_split_k_cuda",
         ("the workspace without room for whole chunks", "pitch = ceil_div(problem.n, 4) * 4", "pitch = problem.n"),
         ("what follows in each split", '"alpha": 1.0, "beta": 0.0, "bias": False, "activation": None, ', ""),
-        ("splits of sums in fp16", 'if problem.accumulate == "fp32" and not problem.scales:', "if not problem.scales:"),
+        ("splits of sums in fp16", 'if problem.accumulate == "fp32" and not problem.scales and', "if not problem.scales and"),
     ),
     *of(
         "cuda_reference/matmul/parts/scales.cuh",
