@@ -272,7 +272,11 @@ def _refusal(design, problem, target):
 
 def _of_b_itself(launches):
     """`launches` of a design that reads no planes of a Split, which are a part's last two tensors."""
-    return lambda problem, config, *tensors: launches(problem, config, *(tensors[:-2] if problem.b_split else tensors))
+
+    def of_b(problem, config, *tensors, **taps):
+        return launches(problem, config, *(tensors[:-2] if problem.b_split else tensors), **taps)
+
+    return of_b
 
 
 def _having_configs(package, designs, problem, target):

@@ -40,7 +40,7 @@ MUTANTS = [
         "test_table and refuses",
         (
             "a tuned entry used for what its design refuses",
-            "not design.is_lesson and design.refuses(problem, target) is None:\n                legal",
+            "not design.is_lesson and _refusal(design, problem, target) is None:\n                legal",
             "not design.is_lesson:\n                legal",
         ),
     ),

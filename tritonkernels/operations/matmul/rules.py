@@ -78,7 +78,7 @@ def outer(activation, **arguments):
 
 def outer_of_matmul(activation, b, c, **arguments):
     """The same, and gated linear units."""
-    if activation not in GATED:
+    if activation not in (*GATED,):
         return outer(activation, b=b, c=c, **arguments)
     check_gated(activation, b, c)
     return functools.partial(_gated, ACTIVATIONS[GATED[activation]]), {"b": b, "c": c, **arguments}
