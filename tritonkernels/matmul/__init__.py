@@ -248,7 +248,7 @@ def split(b: Tensor, *, precision: SplitPrecision) -> Split:
 
     A design that multiplies planes splits both operands in each call: for few rows that takes as long as the product. Of a
     Split `planes` and CUDA's `persistent_planes` split A alone; all other designs get B itself, which the Split keeps. The
-    result has the bits of the same design's for B. All of them compete in the choice, so that no call is predicted to take
+    result has the bits of the same config's for B. All of them compete in the choice, so that no call is predicted to take
     longer than with B itself: a few rows are multiplied by CUDA cores, as without a Split. (precision="fp32" of a K below 260
     or above 2^21 is computed from B in any case.) Both packages take the Splits of either, in all that matmul does: batches,
     out, torch.compile, vmap, CUDA graphs. nn.Linear keeps one of its weight: cache_split=True.

@@ -24,6 +24,7 @@ from tests.harness import (
     step_two,
     transposed,
 )
+from tritonkernels.design import as_dict
 from tritonkernels.errors import (
     ArgumentError,
     DeviceError,
@@ -66,14 +67,20 @@ def by_planes(monkeypatch):
         monkeypatch.setattr(library, "plans", Plans())
 
 
+def config_of(library, design, a, b, precision):
+    """That of the plain call. A Split's may have another one, as its time is another, and other splits of K round otherwise."""
+    return as_dict(library.choose(prepare("matmul", a, b, precision=precision).problem, library.target(a.device), design)[1])
+
+
 def same_bits(library, design, precision, a, b, **options):
-    """The result of a Split of B, which has the bits of B's own, within the bound of the mode."""
+    """The result of a Split of B, which has the bits of B's own by the same config, within the bound of the mode."""
     available_on(library, a.device.type)
     if design == "persistent_planes":
         with_wgmma(a.device.type)
     planes = unpacked(PACKAGES[library.package].split(b, precision=precision), None)[2]
-    result, _ = run_checked(library, "matmul", design, a, b, precision=precision, **planes, **options)
-    plain, _ = run_checked(library, "matmul", design, a, b, precision=precision, **options)
+    options |= {"precision": precision, "config": config_of(library, design, a, b, precision)}
+    result, _ = run_checked(library, "matmul", design, a, b, **planes, **options)
+    plain, _ = run_checked(library, "matmul", design, a, b, **options)
     assert torch.equal(bits(result), bits(plain))
     return result
 
@@ -97,8 +104,9 @@ def test_operands_of_every_size(library, design, precision, device):
     if design == "persistent_planes":
         with_wgmma(device)
     package = PACKAGES[library.package]
-    result = package.matmul(a, package.split(b, precision=precision), design=design)
-    assert torch.equal(bits(result), bits(package.matmul(a, b, precision=precision, design=design)))
+    how = {"design": design, "config": config_of(library, design, a, b, precision)}
+    result = package.matmul(a, package.split(b, precision=precision), **how)
+    assert torch.equal(bits(result), bits(package.matmul(a, b, precision=precision, **how)))
     assert result[:, 4].isnan().all()
 
 

@@ -9,6 +9,7 @@ import torch
 from tests.designs.matmul.test_planes import BOTH
 from tests.designs.matmul.test_reused_operand import ON, PACKAGES
 from tests.harness import available_on, bits, prepare, random
+from tritonkernels.design import as_dict
 from tritonkernels.operations.matmul.schemes import SCHEMES
 from tritonkernels.target import Target
 
@@ -28,7 +29,8 @@ def test_the_bits_of_the_plain_product(library, device, rows, precision):
     named = [d for d in library.designs("matmul") if d.refuses(problem, target) is None and any(d.configs(problem, target))]
     assert {d.reads_split for d in named} == {True, False} and len(named) > 3
     for design in named:
-        result, plain = (package.matmul(a, of, design=design, **options) for of in (s, b))
+        config = as_dict(next(iter(design.configs(problem, target))))
+        result, plain = (package.matmul(a, of, design=design, config=config, **options) for of in (s, b))
         assert torch.equal(bits(result), bits(plain)), design
 
 
