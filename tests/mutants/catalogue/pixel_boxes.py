@@ -160,11 +160,6 @@ MUTANTS = [
         ("filters cut off to tf32", "(matrices(filters, across)), shape, is_tf32)", "(matrices(filters, across)), shape)"),
     ),
     *of(
-        "tritonkernels/choice/efficiency.py",
-        "test_tf32_is_chosen",
-        ("tf32 without a stand-in", 'STAND_INS = {("conv2d.warp_specialized", "tf32"): "fp16"}', "STAND_INS = {}"),
-    ),
-    *of(
         "cuda_reference/conv2d/warp_specialized.cuh",
         "test_input_warp_specialized and cuda",
         (

@@ -173,7 +173,11 @@ MUTANTS = [
         "test_work and rows_are_as_long",
         ("rows of elements of a byte each", "_row_bytes(self, PACKED.get(self.precision, 1))", "_row_bytes(self)"),
         ("rows of B as A's lie", 'n if problem.b_layout == "row" else k', 'n if problem.a_layout == "row" else k'),
-        ("rows of the result in the operands' type", "n * problem.out_dtype.itemsize}", "n * itemsize}"),
+        (
+            "rows of the result in the operands' type",
+            "self.columns * self.out_dtype.itemsize",
+            "self.columns * self.dtype.itemsize",
+        ),
     ),
     *of(
         "perf/measure/sweep.py",
