@@ -6,7 +6,7 @@
 namespace conv2d {
 
 template <class T> struct Follows {
-    const T* residual;  // of the first of `channels`; or null
+    const T* residual;  // where the first of `channels` begins, or null
     ImagesStrides stride;
     int activation, pixels, channels, P, Q;
 

@@ -16,7 +16,7 @@ template <class ForAll, class Of> __device__ __forceinline__ void activate_gates
     });
 }
 
-// Of results with their bias, which change.
+// Gates results that have their bias; it changes them.
 template <class Sum, class Out, class Number, int MS, int HALF, int NS>
 __device__ __forceinline__ void gate(Number (&gated)[MS][HALF][4], Number (&results)[MS][NS][4],
                                      const Epilogue<Sum, Out>& epilogue) {
